@@ -36,18 +36,18 @@ Of a pod it holds its namespace, its name, its controller, whether it is ready, 
 containers, environment, arguments, labels, annotations or secrets. Pods are listed a node at a time. Pods that have \
 ended, and those that a kubelet runs from a file, are left out.
 
-With --anonymous, people's names are replaced: those of pools, subscriptions, resource groups, machines, nodes, \
+With --anonymous, the names that people gave are replaced: those of pools, subscriptions, resource groups, machines, nodes, \
 namespaces, pods, their controllers and budgets, and the values of tags and labels, also inside ids. The same name \
-becomes the same made-up one, and their order stays, so the plan is the same. Only with `rollout.order: random` \
+gets the same substitute, and their order stays, so the plan is the same. Only with `rollout.order: random` \
 another machine may go first. Zones, VM sizes, times, tag names and the versions of images stay.";
 const EXAMPLES: &str = "\
 Examples:
   poolkeeper snapshot web > now.json                   a pool of a running daemon
   poolkeeper snapshot web --pool-file pools/web.yaml   a pool of this file
-  poolkeeper snapshot web --pool-file pools/web.yaml --settings poolkeeper.yaml | poolkeeper plan --snapshot -
-                                                       with the pods of its nodes
-  poolkeeper snapshot /subscriptions/…/virtualMachineScaleSets/web --cluster prod --settings poolkeeper.yaml
+  poolkeeper snapshot web --settings poolkeeper.yaml   with the pods of its nodes
+  poolkeeper snapshot /subscriptions/…/virtualMachineScaleSets/web
                                                        a scale set without a pool file
+  poolkeeper snapshot web | poolkeeper plan -s -       its plan, from one read
   poolkeeper snapshot web --anonymous > report.json    for a bug report
   poolkeeper simulate now.json                         a rollout of these machines";
 
@@ -76,7 +76,7 @@ pub struct SnapshotCommand {
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
 
-    /// Replace the names that people gave by made-up ones
+    /// Replace the names that people gave
     #[arg(long)]
     anonymous: bool,
 
@@ -103,7 +103,7 @@ impl SnapshotCommand {
         }
         let snapshot = match self.anonymous {
             true => anonymous(&looked.snapshot)
-                .ok_or_else(|| internal("the pool has no made-up names"))?,
+                .ok_or_else(|| internal("the pool cannot be read without its names"))?,
             false => looked.snapshot,
         };
         let text = encode(&snapshot).map_err(|error| internal(&error.to_string()))?;

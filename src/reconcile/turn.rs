@@ -175,8 +175,7 @@ impl PoolTurn {
         let mut turn = Turn { world, policy, seed, inbox, observed, book, balances: true, nodes };
         turn.book.refused = self.refused.take();
         turn.settle(&mut self.paces).await.map_err(store)?;
-        turn.read_budgets(state.as_ref()).await;
-        let now = world.clock().now();
+        let now = turn.read_budgets(state.as_ref()).await;
         let (planned, notes, frozen) = match turn.decide(state.as_ref(), now) {
             Ok(outcome) => {
                 let hold = outcome.hold().cloned();

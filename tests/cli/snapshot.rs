@@ -99,7 +99,7 @@ fn the_pods_of_its_nodes_and_their_budgets_are_in_it() {
 }
 
 #[test]
-fn made_up_names_hide_all_others_and_change_no_decision() {
+fn substitutes_hide_all_names_and_change_no_decision() {
     let (azure, cluster) = (azure(), cluster("veiled"));
     let file = pool("veiled.yaml", "adopt: roll\n");
     let args = ["snapshot", "web", "--pool-file", &file, "--settings", &cluster.settings];

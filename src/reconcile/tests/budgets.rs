@@ -28,7 +28,7 @@ fn notices(rig: &mut Rig) -> String {
 fn a_turn_reads_them_once_and_only_if_nodes_are_to_leave() {
     let mut rig = nodes();
     assert_eq!(notices(&mut rig), "");
-    assert_eq!(rig.cloud.sky().budgets_read, 0, "at rest nobody asks");
+    assert_eq!(rig.cloud.sky().budgets_read, 0, "at rest no turn asks");
     rig.cloud.sky().revision = "r2";
     assert!(notices(&mut rig).contains("shop/db (wants 1 healthy of 1 pod, has 1)"));
     assert_eq!(rig.cloud.sky().budgets_read, 1);

@@ -1,4 +1,4 @@
-//! A snapshot under made-up names: the plan is the same, with these names in it.
+//! A snapshot under substitute names: the plan is the same, with these names in it.
 //!
 //! Each part names all of its fields, and each key of a pool file is listed or known as harmless, so that a new one
 //! cannot slip through.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::input::{ClusterPods, NodePod, SnapshotInput};
-use super::names::{MadeUpNames, NameKind};
+use super::names::{NameKind, SubstituteNames};
 use crate::api::v1::pool::{read_inside, to_json};
 use crate::model::autoscaler::{Autoscaler, AutoscalerBounds};
 use crate::model::cluster::PodOwner;
@@ -20,10 +20,10 @@ use crate::model::machine::{DeleteRequest, Machine, MachineHold, Overrides};
 use crate::model::owner::{OWNER_TAG, OwnerTag};
 use crate::model::policy::Policy;
 
-/// The same snapshot with made-up names for pools, subscriptions, resource groups, machines, nodes, pods, budgets and
+/// The same snapshot with substitutes for the names for pools, subscriptions, resource groups, machines, nodes, pods, budgets and
 /// all else that people name. `None`: the pool cannot be read under these names.
 pub fn anonymous(snapshot: &SnapshotInput) -> Option<SnapshotInput> {
-    let mut names = MadeUpNames::default();
+    let mut names = SubstituteNames::default();
     renamed(snapshot, Arc::clone(&snapshot.policy), &mut names);
     pool(&snapshot.policy, &mut names);
     names.make_up();
@@ -35,7 +35,7 @@ pub fn anonymous(snapshot: &SnapshotInput) -> Option<SnapshotInput> {
 fn renamed(
     snapshot: &SnapshotInput,
     policy: Arc<Policy>,
-    names: &mut MadeUpNames,
+    names: &mut SubstituteNames,
 ) -> SnapshotInput {
     let SnapshotInput { set, machines, facts, cluster, .. } = snapshot;
     SnapshotInput {
@@ -88,13 +88,13 @@ enum PoolText {
 }
 
 /// The pool file as JSON.
-fn pool(policy: &Policy, names: &mut MadeUpNames) -> String {
+fn pool(policy: &Policy, names: &mut SubstituteNames) -> String {
     let mut document: Value = serde_json::from_str(&to_json(policy)).unwrap_or_default();
     rename(&mut document, "", names);
     document.to_string()
 }
 
-fn rename(value: &mut Value, path: &str, names: &mut MadeUpNames) {
+fn rename(value: &mut Value, path: &str, names: &mut SubstituteNames) {
     match value {
         Value::Object(keys) => {
             let is_free =
@@ -124,7 +124,7 @@ fn rename(value: &mut Value, path: &str, names: &mut MadeUpNames) {
     }
 }
 
-fn scale_set(set: &SetReading, names: &mut MadeUpNames) -> SetReading {
+fn scale_set(set: &SetReading, names: &mut SubstituteNames) -> SetReading {
     let SetReading {
         attached,
         autoscaler,
@@ -147,7 +147,7 @@ fn scale_set(set: &SetReading, names: &mut MadeUpNames) -> SetReading {
         priority_mix,
         vm_size,
     } = set;
-    let bounds = |of: &AutoscalerBounds, names: &mut MadeUpNames| AutoscalerBounds {
+    let bounds = |of: &AutoscalerBounds, names: &mut SubstituteNames| AutoscalerBounds {
         profile: names.of(NameKind::Profile, &of.profile).into(),
         ..of.clone()
     };
@@ -185,13 +185,13 @@ fn scale_set(set: &SetReading, names: &mut MadeUpNames) -> SetReading {
     }
 }
 
-fn lock(of: &Lock, names: &mut MadeUpNames) -> Lock {
+fn lock(of: &Lock, names: &mut SubstituteNames) -> Lock {
     let Lock { level, name, id } = of;
     let name = names.of(NameKind::Resource, name).into();
     Lock { level: *level, name, id: names.of_id(id).into() }
 }
 
-fn fields(of: &ModelFields, names: &mut MadeUpNames) -> ModelFields {
+fn fields(of: &ModelFields, names: &mut SubstituteNames) -> ModelFields {
     let ModelFields { image, vm_size, tags } = of;
     ModelFields {
         image: image.as_ref().map(|image| names.of_image(image).into()),
@@ -203,7 +203,7 @@ fn fields(of: &ModelFields, names: &mut MadeUpNames) -> ModelFields {
 /// Keys stay. The owner tag says only which store owns the set, in letters of chance.
 fn values(
     of: &BTreeMap<Box<str>, Box<str>>,
-    names: &mut MadeUpNames,
+    names: &mut SubstituteNames,
 ) -> BTreeMap<Box<str>, Box<str>> {
     let mut value = |(key, value): (&Box<str>, &Box<str>)| {
         let is_owner = key.eq_ignore_ascii_case(OWNER_TAG) && OwnerTag::parse(value).is_some();
@@ -214,15 +214,15 @@ fn values(
     of.iter().map(&mut value).collect()
 }
 
-fn instance(id: &InstanceId, names: &mut MadeUpNames) -> InstanceId {
+fn instance(id: &InstanceId, names: &mut SubstituteNames) -> InstanceId {
     InstanceId::new(names.of(NameKind::Machine, id.as_str()))
 }
 
-fn node(name: &NodeName, names: &mut MadeUpNames) -> NodeName {
+fn node(name: &NodeName, names: &mut SubstituteNames) -> NodeName {
     NodeName::new(names.of(NameKind::Node, name.as_str()))
 }
 
-fn machine(of: &Machine, names: &mut MadeUpNames) -> Machine {
+fn machine(of: &Machine, names: &mut SubstituteNames) -> Machine {
     let Machine {
         id,
         vm,
@@ -273,7 +273,7 @@ fn machine(of: &Machine, names: &mut MadeUpNames) -> Machine {
     }
 }
 
-fn overrides(of: &Overrides, names: &mut MadeUpNames) -> Overrides {
+fn overrides(of: &Overrides, names: &mut SubstituteNames) -> Overrides {
     let Overrides { delete, hold } = of;
     let mut person = |by: &str, why: &str| {
         let by = if by.is_empty() { String::new() } else { names.of(NameKind::Person, by) };
@@ -293,7 +293,7 @@ fn overrides(of: &Overrides, names: &mut MadeUpNames) -> Overrides {
 }
 
 /// Those of a pool that is seen for the first time.
-fn of_facts(facts: &Facts, names: &mut MadeUpNames) -> Facts {
+fn of_facts(facts: &Facts, names: &mut SubstituteNames) -> Facts {
     let Facts {
         budgets,
         machine_budgets,
@@ -335,13 +335,13 @@ fn of_facts(facts: &Facts, names: &mut MadeUpNames) -> Facts {
 }
 
 /// The names of budgets, in order: that of their namespaces need not be that of both.
-fn budget_names(budgets: &[Box<str>], names: &mut MadeUpNames) -> Vec<Box<str>> {
+fn budget_names(budgets: &[Box<str>], names: &mut SubstituteNames) -> Vec<Box<str>> {
     let mut all: Vec<Box<str>> = budgets.iter().map(|name| names.of_budget(name).into()).collect();
     all.sort_unstable();
     all
 }
 
-fn pods(of: &ClusterPods, names: &mut MadeUpNames) -> ClusterPods {
+fn pods(of: &ClusterPods, names: &mut SubstituteNames) -> ClusterPods {
     let mut all = BTreeMap::new();
     for (name, pods) in &of.0 {
         let mut pods: Vec<NodePod> = pods.iter().map(|of| pod(of, names)).collect();
@@ -351,7 +351,7 @@ fn pods(of: &ClusterPods, names: &mut MadeUpNames) -> ClusterPods {
     ClusterPods(all)
 }
 
-fn pod(of: &NodePod, names: &mut MadeUpNames) -> NodePod {
+fn pod(of: &NodePod, names: &mut SubstituteNames) -> NodePod {
     let NodePod { namespace, name, owner, ready, budgets } = of;
     NodePod {
         namespace: names.of(NameKind::Namespace, namespace).into(),

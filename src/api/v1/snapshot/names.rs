@@ -1,4 +1,4 @@
-//! Made-up names: the same one for the same name, and in the same order, so that whatever is sorted by name stays so.
+//! Substitutes for names: the same one for the same name, and in the same order, so that whatever is sorted by name stays so.
 
 use std::collections::BTreeMap;
 
@@ -74,13 +74,13 @@ impl NameKind {
 
 /// Names met, and what stands for each. The names are made up once all are known, since their order must be.
 #[derive(Debug, Default)]
-pub(super) struct MadeUpNames {
+pub(super) struct SubstituteNames {
     /// By kind and folded name: the name as it was met first, and its substitute.
     names: BTreeMap<(NameKind, String), (String, Option<String>)>,
 }
 
-impl MadeUpNames {
-    /// Its substitute. Before they are made up it is only noted.
+impl SubstituteNames {
+    /// Its substitute. Before there is one it is only noted.
     pub fn of(&mut self, kind: NameKind, name: &str) -> String {
         let folded = if kind.ignores_case() { name.to_lowercase() } else { name.to_owned() };
         let known = self.names.entry((kind, folded)).or_insert_with(|| (name.to_owned(), None));
@@ -177,8 +177,8 @@ impl Part {
 mod tests {
     use super::*;
 
-    fn made_up(use_it: impl Fn(&mut MadeUpNames) -> Vec<String>) -> Vec<String> {
-        let mut names = MadeUpNames::default();
+    fn substituted(use_it: impl Fn(&mut SubstituteNames) -> Vec<String>) -> Vec<String> {
+        let mut names = SubstituteNames::default();
         use_it(&mut names);
         names.make_up();
         use_it(&mut names)
@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn names_are_stable_and_keep_their_order() {
-        let all: Vec<String> = (0..12).map(|n| format!("n{}", 20 - n)).collect();
+        let all: Vec<String> = (0..12).map(|n| format!("n{}", 40 - n)).collect();
         let substitutes =
-            made_up(|names| all.iter().map(|name| names.of(NameKind::Node, name)).collect());
+            substituted(|names| all.iter().map(|name| names.of(NameKind::Node, name)).collect());
         assert_eq!((&*substitutes[11], &*substitutes[0]), ("node-01", "node-12"));
         assert!(substitutes.iter().rev().is_sorted(), "{substitutes:?}");
-        let pods = made_up(|names| {
+        let pods = substituted(|names| {
             vec![
                 names.of(NameKind::Node, "a"),
                 names.of(NameKind::Pod, "a"),
@@ -206,7 +206,7 @@ mod tests {
         let set = "/subscriptions/S/resourceGroups/shop/providers/Microsoft.Compute/virtualMachineScaleSets/web";
         let machine = "/subscriptions/s/resourcegroups/SHOP/providers/Microsoft.Compute/virtualMachines/web_a";
         let image = "/subscriptions/T/resourceGroups/img/providers/Microsoft.Compute/galleries/g/images/i/versions/1.2.3";
-        let all = made_up(|names| {
+        let all = substituted(|names| {
             let ids =
                 [set, machine, image, "/CommunityGalleries/c/Images/d/Versions/4.5.6", "/web"];
             let mut all: Vec<String> = ids.iter().map(|id| names.of_id(id)).collect();
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn counted_machines_keep_their_numbers() {
         let ids = |ids: [&'static str; 2]| {
-            made_up(move |names| ids.iter().map(|id| names.of(NameKind::Machine, id)).collect())
+            substituted(move |names| ids.iter().map(|id| names.of(NameKind::Machine, id)).collect())
         };
         assert_eq!(ids(["17", "4"]), ["17", "4"]);
         assert_eq!(ids(["17", "web_1"]), ["machine-1", "machine-2"]);
