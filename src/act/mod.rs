@@ -212,6 +212,12 @@ pub trait ChangeCluster {
         machine: DrainRequest<'_>,
     ) -> impl Future<Output = DrainProgress> + Send;
 
+    /// The same of several drains, in their order.
+    fn drain_states(
+        &self,
+        drains: &[(EntryId, DrainRequest<'_>)],
+    ) -> impl Future<Output = Vec<DrainProgress>> + Send;
+
     /// Remove our own cordon and marks. `Done` if there are none.
     fn release(&self, machine: DrainRequest<'_>) -> impl Future<Output = CallOutcome> + Send;
 

@@ -279,6 +279,10 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
         self.go_on(&drain).await
     }
 
+    async fn drain_states(&self, drains: &[(EntryId, DrainRequest<'_>)]) -> Vec<DrainProgress> {
+        join_all(drains.iter().map(|(entry, machine)| self.drain_state(entry, *machine))).await
+    }
+
     async fn release(&self, machine: DrainRequest<'_>) -> CallOutcome {
         let (cluster, node) = match self.find(&machine).await {
             Ok(Some(found)) => found,

@@ -66,6 +66,14 @@ impl ChangeCluster for NoNodes {
         DrainProgress::Done
     }
 
+    async fn drain_states(&self, drains: &[(EntryId, DrainRequest<'_>)]) -> Vec<DrainProgress> {
+        let mut all = Vec::new();
+        for (entry, machine) in drains {
+            all.push(self.drain_state(entry, *machine).await);
+        }
+        all
+    }
+
     async fn release(&self, _machine: DrainRequest<'_>) -> CallOutcome {
         CallOutcome::Done
     }

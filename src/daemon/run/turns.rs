@@ -31,7 +31,7 @@ use crate::model::time::{Span, Time};
 use crate::reconcile::{LOOKS_AT_DRAINS, PoolTurn, TurnEnvironment, TurnError};
 use crate::telemetry::{Counters, TurnOutcome};
 use crate::wake::{Wake, WakeReason};
-use work::{Did, Task, TurnResult, Undone, Work};
+use work::{Did, Task, TurnResult, Undone, Work, new_turn};
 
 /// Interval between turns of a released pool with open entries.
 const WATCHED_EVERY: Span = Span::seconds(30);
@@ -466,12 +466,6 @@ async fn tick(beat: &mut Option<tokio::time::Interval>) {
         }
         None => std::future::pending().await,
     }
-}
-
-/// The seed is the same after every start.
-fn new_turn(name: &PoolName) -> PoolTurn {
-    let seed = Dice::from_seed(0).branch(name.as_str()).next_u64();
-    PoolTurn::new(name.clone(), seed)
 }
 
 fn oldest(journal: &JournalStore) -> (usize, Option<Time>) {

@@ -382,6 +382,14 @@ impl ChangeCluster for Cloud {
         }
     }
 
+    async fn drain_states(&self, drains: &[(EntryId, DrainRequest<'_>)]) -> Vec<DrainProgress> {
+        let mut all = Vec::new();
+        for (entry, machine) in drains {
+            all.push(self.drain_state(entry, *machine).await);
+        }
+        all
+    }
+
     async fn release(&self, machine: DrainRequest<'_>) -> CallOutcome {
         let mut sky = self.sky();
         let node = machine.node.unwrap().to_string();

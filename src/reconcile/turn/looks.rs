@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::future::join_all;
-
 use super::{PoolTurn, TurnEnvironment};
 use crate::act::{ChangeCluster, DrainProgress, DrainRequest};
 use crate::memory::Lease;
@@ -52,12 +50,14 @@ impl PoolTurn {
         policy: &Policy,
         lease: &Lease,
     ) -> bool {
-        let looks = self.node_drains(policy, lease).map(async |(entry, drain)| {
-            let progress = world.cluster().drain_state(&entry.id, drain).await;
-            let goes_on = matches!(progress, DrainProgress::Running { .. } | DrainProgress::Unseen);
-            (!goes_on).then(|| entry.id.clone())
-        });
-        let ended: Vec<EntryId> = join_all(looks).await.into_iter().flatten().collect();
+        let drains = self.node_drains(policy, lease);
+        let drains: Vec<_> = drains.map(|(entry, drain)| (entry.id.clone(), drain)).collect();
+        let states = world.cluster().drain_states(&drains).await;
+        let goes_on = |progress: &DrainProgress| {
+            matches!(progress, DrainProgress::Running { .. } | DrainProgress::Unseen)
+        };
+        let ended = drains.into_iter().zip(states).filter(|(_, progress)| !goes_on(progress));
+        let ended: Vec<EntryId> = ended.map(|((entry, _), _)| entry).collect();
         let open = self.image.iter().flat_map(|image| image.journal.open());
         let open: BTreeSet<&EntryId> = open.map(|entry| &entry.id).collect();
         self.drained.retain(|id| open.contains(id));

@@ -157,14 +157,7 @@ impl Say<'_> {
                 f,
                 "the cluster-autoscaler drains and deletes it, since {since}; Poolkeeper leaves it alone"
             ),
-            Why::NotSeen if seen.condition != Condition::Unknown => write!(
-                f,
-                "{} since {since}, together with many others; nothing is done unless it lasts",
-                condition(seen)
-            ),
-            Why::NotSeen => {
-                write!(f, "not visible since {since}; nothing is done until it is visible")
-            }
+            Why::NotSeen => self.not_seen(f),
             _ => match &seen.revision {
                 Some(revision) => {
                     let name = self.planned.state.name(revision);
@@ -172,6 +165,20 @@ impl Say<'_> {
                 }
                 None => write!(f, "serves, {} since {since}", condition(seen)),
             },
+        }
+    }
+
+    fn not_seen(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (seen, since) = (self.seen, Rfc3339(self.seen.since));
+        match seen.condition {
+            Condition::Unknown => {
+                write!(f, "not visible since {since}; nothing is done until it is visible")
+            }
+            _ => write!(
+                f,
+                "{} since {since}, together with many others; nothing is done unless it lasts",
+                condition(seen)
+            ),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{ManagedPool, Scheduler, new_turn, oldest};
+use super::work::new_turn;
+use super::{ManagedPool, Scheduler, oldest};
 use crate::daemon::board::{ManagementStatus, PoolBoard};
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::pool_sources::ManagedPoolSpec;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::new_turn;
+use crate::ambient::Dice;
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::run::production::Production;
 use crate::memory::{Commit, Lease, Store};
+use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::Time;
 use crate::reconcile::{PoolTurn, TurnEnvironment, TurnError, TurnReport};
@@ -84,4 +85,10 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Work<S, C> {
             }
         }
     }
+}
+
+/// The seed is the same after every start.
+pub(super) fn new_turn(name: &PoolName) -> PoolTurn {
+    let seed = Dice::from_seed(0).branch(name.as_str()).next_u64();
+    PoolTurn::new(name.clone(), seed)
 }
