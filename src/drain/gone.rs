@@ -25,16 +25,14 @@ impl GoneSince {
         request: GoneRequest<'_>,
         now: Time,
     ) -> Option<Box<str>> {
-        let silent = match api.silent(request.cluster, &request.machines.prefix).await {
-            Ok(silent) => silent,
-            // The listing of the machines told why their nodes are not seen.
-            Err(_) => return None,
-        };
+        // The listing of the machines told why their nodes are not seen.
+        let silent = api.silent(request.cluster, &request.machines.prefix).await.ok()?;
         let order = ClusterOrder { cluster: request.cluster, before: request.before };
         for node in self.due(silent, &request, now).iter().take(A_TURN) {
-            let refused = match api.delete_node(order, node).await {
-                CallOutcome::Refused(refused) | CallOutcome::RefusedFor(refused, _) => refused,
-                _ => continue,
+            let (CallOutcome::Refused(refused) | CallOutcome::RefusedFor(refused, _)) =
+                api.delete_node(order, node).await
+            else {
+                continue;
             };
             if !matches!(refused.refusal, Refusal::Gone | Refusal::Conflict) {
                 let why = refused.message.as_deref().unwrap_or_else(|| refused.refusal.name());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::action::MachineClass;
 use super::cluster::{ClusterNode, NodeReady};
 use super::ids::NodeName;
 use super::machine::{Lifecycle, Machine};
@@ -46,7 +47,9 @@ impl WaitingNodes {
         for report in &planned.report.machines {
             let machine = machines.get(report.index as usize);
             let Some(node) = machine.and_then(|machine| machine.node.as_ref()) else { continue };
-            match wish(is_open, report.lifecycle, report.why) {
+            // One on the target may be blocked in a drain too, and nothing replaces it.
+            let is_replaced = is_open && !is_on_target(report.class);
+            match wish(is_replaced, report.lifecycle, report.why) {
                 TaintWish::Set => nodes.waits.insert(node.clone()),
                 TaintWish::Leave => nodes.stays.insert(node.clone()),
                 TaintWish::Lift => nodes.serves.insert(node.clone()),
@@ -69,6 +72,12 @@ impl WaitingNodes {
     }
 }
 
+const fn is_on_target(class: MachineClass) -> bool {
+    use MachineClass::{Current, DeleteRequested, NotYetAvailable, Surplus};
+    matches!(class, Current | DeleteRequested | NotYetAvailable | Surplus)
+}
+
+/// `is_open`: a rollout goes on that replaces the machine.
 fn wish(is_open: bool, lifecycle: Lifecycle, why: MachineReason) -> TaintWish {
     use MachineReason as Why;
     match why {
@@ -93,13 +102,14 @@ fn wish(is_open: bool, lifecycle: Lifecycle, why: MachineReason) -> TaintWish {
         | Why::NamedWaits
         | Why::FailedInTurn
         | Why::FailedBreaker
+        | Why::RequestLost
+        | Why::WaitsPicture
+        | Why::Restored
             if is_open =>
         {
             TaintWish::Leave
         }
-        Why::WaitsPicture | Why::NotSeen | Why::Frozen | Why::RequestLost | Why::Restored => {
-            TaintWish::Leave
-        }
+        Why::NotSeen | Why::Frozen => TaintWish::Leave,
         _ => TaintWish::Lift,
     }
 }
@@ -120,8 +130,14 @@ mod tests {
         for why in [Why::Fine, Why::HeldByPerson, Why::Exception, Why::WaitsPaused] {
             assert_eq!(wish(true, InService, why), TaintWish::Lift, "{why:?}");
         }
-        assert_eq!(wish(false, InService, Why::WaitsPicture), TaintWish::Leave, "nothing is known");
+        assert_eq!(wish(false, InService, Why::NotSeen), TaintWish::Leave, "nothing is known");
+        assert_eq!(wish(true, InService, Why::WaitsPicture), TaintWish::Leave);
+        assert_eq!(wish(false, InService, Why::WaitsPicture), TaintWish::Lift);
         assert_eq!(wish(false, InService, Why::WaitsRollout), TaintWish::Lift);
         assert_eq!(wish(true, InService, Why::WaitsRollout), TaintWish::Leave, "it goes on soon");
+        assert_eq!(wish(true, InService, Why::Restored), TaintWish::Leave);
+        assert_eq!(wish(false, InService, Why::Restored), TaintWish::Lift, "it serves again");
+        use MachineClass::{Current, DeleteRequested, Outdated};
+        assert_eq!([Current, DeleteRequested, Outdated].map(is_on_target), [true, true, false]);
     }
 }

@@ -175,7 +175,7 @@ fn document(
         "facts": {"quota": {"family": "standardDSv5Family", "coresLeft": 40, "coresEach": 2},
             "follow": {"image": image("2.0.0"), "at": "2026-03-01T11:59:00Z"}, "clockAheadSeconds": -3},
         "cluster": {"nodes": nodes, "budgets": (0..3).map(|at| json!(
-            {"name": budget(at), "healthy": 3, "desired": 2 + at, "allowed": if at == 0 { 1 } else { 0 }, "pods": 3}
+            {"name": budget(at), "healthy": 3, "desired": 2 + at, "allowed": i32::from(at == 0), "pods": 3}
         )).collect::<Vec<_>>()},
     })
 }

@@ -269,7 +269,7 @@ async fn a_taint_of_another_client_stays_and_ours_is_known_at_once() {
         "PATCH" if heard.json()[0]["value"] == "1" => Says::json(&after),
         "PATCH" => refuse(409, "Conflict", "the object has been modified"),
         _ if is_watch(heard) => Says::Stall(bookmark(20)),
-        _ => list(10, "", &[before.clone()]),
+        _ => list(10, "", std::slice::from_ref(&before)),
     })
     .await;
     let web = PoolName::new("web");

@@ -18,11 +18,11 @@ pub(super) fn patch(node: &ClusterNode, change: &NodeChange) -> (&'static str, S
     match change {
         NodeChange::Mark(mark) => {
             let spec = Some(json!({ "unschedulable": true }));
-            (MERGE, merge(node, mark, json!(mark_text(mark)), json!("true"), spec))
+            (MERGE, merge(node, mark, &json!(mark_text(mark)), &json!("true"), spec))
         }
         NodeChange::Lift(mark) => {
             let spec = mark.cordoned.then(|| json!({ "unschedulable": null }));
-            (MERGE, merge(node, mark, Value::Null, Value::Null, spec))
+            (MERGE, merge(node, mark, &Value::Null, &Value::Null, spec))
         }
         NodeChange::Taint(pool) => (JSON_PATCH, taint(node, pool)),
         NodeChange::Untaint => (JSON_PATCH, untaint(node)),
@@ -32,8 +32,8 @@ pub(super) fn patch(node: &ClusterNode, change: &NodeChange) -> (&'static str, S
 fn merge(
     node: &ClusterNode,
     mark: &NodeMark,
-    text: Value,
-    label: Value,
+    text: &Value,
+    label: &Value,
     spec: Option<Value>,
 ) -> String {
     let mut metadata = Map::new();

@@ -125,8 +125,8 @@ impl SimulateInput {
 /// controller, and a pod that cannot be evicted on as many nodes.
 fn cluster_of(snapshot: &SnapshotInput) -> Option<ClusterSpec> {
     let nodes = &snapshot.cluster.as_ref()?.0;
-    let never = |name: &Box<str>| {
-        let known = snapshot.facts.budgets.iter().find(|of| of.name == *name);
+    let never = |name: &str| {
+        let known = snapshot.facts.budgets.iter().find(|of| *of.name == *name);
         known.is_some_and(BudgetFact::never_allows)
     };
     let is_evicted = |pod: &&NodePod| !matches!(pod.owner, PodOwner::DaemonSet(_));
@@ -134,7 +134,7 @@ fn cluster_of(snapshot: &SnapshotInput) -> Option<ClusterSpec> {
     let all = pods().count();
     let bare = pods().filter(|pod| pod.owner == PodOwner::Bare).count();
     let blocks = |pods: &&Vec<NodePod>| {
-        pods.iter().filter(is_evicted).any(|pod| pod.budgets.iter().any(never))
+        pods.iter().filter(is_evicted).any(|pod| pod.budgets.iter().any(|name| never(name)))
     };
     let blocked = nodes.values().filter(blocks).count();
     let share = |part: usize, of: usize| part as f64 / of.max(1) as f64;

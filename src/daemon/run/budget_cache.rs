@@ -45,7 +45,7 @@ impl BudgetCache {
         let is_answer = answer.as_ref().err().is_none_or(|no| no.refusal == Refusal::Forbidden);
         let budgets = answer.map(|all| never_allowing(&all)).map_err(|no| budgets_unread(&no));
         let was_unread = known.is_some_and(|known| known.budgets.is_err());
-        if let Err(why) = budgets.as_ref().map_err(|why| why.as_ref())
+        if let Err(why) = budgets.as_ref().map_err(Box::as_ref)
             && !was_unread
         {
             tracing::info!(cluster = cluster.as_str(), "disruption budgets are not read: {why}");

@@ -106,7 +106,9 @@ fn rename(value: &mut Value, path: &str, names: &mut SubstituteNames) {
             }
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| rename(item, &format!("{path}[]"), names));
+            for item in items {
+                rename(item, &format!("{path}[]"), names);
+            }
         }
         Value::String(text) => {
             let Some((_, what)) = POOL_NAMES.iter().find(|(known, _)| *known == path) else {
@@ -205,13 +207,11 @@ fn values(
     of: &BTreeMap<Box<str>, Box<str>>,
     names: &mut SubstituteNames,
 ) -> BTreeMap<Box<str>, Box<str>> {
-    let mut value = |(key, value): (&Box<str>, &Box<str>)| {
+    let mut value = |key: &str, value: &str| -> Box<str> {
         let is_owner = key.eq_ignore_ascii_case(OWNER_TAG) && OwnerTag::parse(value).is_some();
-        let renamed =
-            if is_owner { value.clone() } else { names.of(NameKind::Value, value).into() };
-        (key.clone(), renamed)
+        if is_owner { value.into() } else { names.of(NameKind::Value, value).into() }
     };
-    of.iter().map(&mut value).collect()
+    of.iter().map(|(key, text)| (key.clone(), value(key, text))).collect()
 }
 
 fn instance(id: &InstanceId, names: &mut SubstituteNames) -> InstanceId {

@@ -13,7 +13,7 @@ use crate::api::v1::wire::{Rfc3339, WordOf};
 use crate::model::autoscaler::{Autoscaler, AutoscalerBounds};
 use crate::model::cluster::PodOwner;
 use crate::model::facts::{BudgetFact, Facts};
-use crate::model::ids::{BackendPoolId, InstanceId, NodeName, Revision, Zone};
+use crate::model::ids::{BackendPoolId, Etag, InstanceId, NodeName, Revision, VmId, Zone};
 use crate::model::inventory::{
     Busy, Eviction, Lock, LockLevel, ModelFields, Orchestration, PlatformFeature, PriorityMix,
     SetReading,
@@ -158,7 +158,7 @@ impl<'a> SetDocument<'a> {
         Self {
             revision: set.revision.as_str(),
             capacity: set.capacity,
-            etag: set.etag.as_ref().map(|etag| etag.as_str()),
+            etag: set.etag.as_ref().map(Etag::as_str),
             orchestration: WordOf(set.orchestration),
             zones: set.zones.iter().map(Zone::as_str).collect(),
             attached: set.attached.iter().map(InstanceId::as_str).collect(),
@@ -269,7 +269,7 @@ impl<'a> MachineDocument<'a> {
         let budgets = facts.machine_budgets.get(&machine.id);
         Self {
             id: machine.id.as_str(),
-            vm_id: machine.vm.as_ref().map(|vm| vm.as_str()),
+            vm_id: machine.vm.as_ref().map(VmId::as_str),
             zone: machine.zone.as_ref().map(Zone::as_str),
             created_at: Rfc3339(machine.created),
             imaged_at: Rfc3339(machine.imaged),
