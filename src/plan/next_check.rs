@@ -235,7 +235,6 @@ pub(super) fn again(
             ActionKind::Delete => delete_after(basis, Span::ZERO),
             ActionKind::Restore if starts(basis, action) => SOON,
             ActionKind::CutOff | ActionKind::Restore | ActionKind::TagOwner => IDLE,
-            ActionKind::Drain if has_nodes(basis, action) => RECOVERS,
             ActionKind::Drain
             | ActionKind::Standby
             | ActionKind::Reimage
@@ -254,12 +253,6 @@ pub(super) fn again(
 /// Its node is looked at between the turns, so the end of its drain is an event.
 fn has_node(basis: &Basis, machine: &Machine) -> bool {
     basis.input.policy.cluster.is_some() && machine.node.is_some()
-}
-
-fn has_nodes(basis: &Basis, drain: &Action) -> bool {
-    let targets = drain.targets();
-    let named = |machine: &&Machine| targets.iter().any(|target| target.is(machine));
-    basis.input.machines.iter().filter(named).all(|machine| has_node(basis, machine))
 }
 
 /// Some of these machines are off: whether there is room for them is known soon.

@@ -16,7 +16,7 @@ mod turn;
 pub(crate) mod tests;
 
 pub use decide::{Decide, DecisionOutcome, Decisions, decide};
-pub use turn::{LOOKS_AT_DRAINS, PoolTurn};
+pub use turn::{DrainLook, LOOKS_AT_DRAINS, PoolTurn};
 
 use std::future::ready;
 

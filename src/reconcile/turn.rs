@@ -6,16 +6,18 @@ mod observation;
 mod release;
 mod upkeep;
 
-pub use looks::LOOKS_AT_DRAINS;
+pub use looks::{DrainLook, LOOKS_AT_DRAINS};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::decide::{DecisionOutcome, FROZEN_CHECKS_AGAIN, decide, hold_of_bug};
 use super::execute::{Execution, intents};
 use super::history::{self, RememberedHolds};
 use super::notices::PoolNews;
 use super::{TurnEnvironment, TurnError, TurnReport};
-use crate::act::{CallOutcome, ChangeCluster, Executor, PollState, Ports, next_move};
+use crate::act::{
+    CallOutcome, ChangeCluster, DrainProgress, Executor, PollState, Ports, next_move,
+};
 use crate::ambient::Clock;
 use crate::memory::{
     Commit, Inbox, JournalStore, Lease, PoolRecord, StoreError, TurnStore, finished,
@@ -52,8 +54,8 @@ pub struct PoolTurn {
     refused: Option<Refused>,
     nodes: NodeUpkeep,
     remembered: RememberedHolds,
-    /// Open drains whose nodes a look between turns found empty, or given up.
-    drained: BTreeSet<EntryId>,
+    /// What the last look between turns found of each open drain.
+    drains: BTreeMap<EntryId, DrainProgress>,
 }
 
 impl PoolTurn {
@@ -67,7 +69,7 @@ impl PoolTurn {
             refused: None,
             nodes: NodeUpkeep::default(),
             remembered: RememberedHolds::default(),
-            drained: BTreeSet::new(),
+            drains: BTreeMap::new(),
         }
     }
 

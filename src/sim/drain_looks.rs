@@ -3,11 +3,18 @@
 use super::run::Run;
 use super::transport::{NotReady, Road};
 use crate::memory::{InboxStore, TurnStore};
-use crate::model::time::Time;
-use crate::reconcile::LOOKS_AT_DRAINS;
+use crate::model::time::{Span, Time};
+use crate::reconcile::{DrainLook, LOOKS_AT_DRAINS};
+use crate::wake::WakeReason;
 
 impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
-    pub(super) fn look_later(&mut self) {
+    /// A decision was made then, and carried out.
+    pub(super) fn turned(&mut self, at: Time) {
+        self.turned_at = at;
+        self.look_later();
+    }
+
+    fn look_later(&mut self) {
         let Some(lease) = &self.lease else { return };
         if self.process.drains_nodes(&self.policy, lease) {
             self.wake.look_at(&self.policy.name, self.now().plus(LOOKS_AT_DRAINS));
@@ -22,9 +29,15 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         self.wake.looked(&self.policy.name);
         let Some(lease) = &self.lease else { return Ok(()) };
         let looks = self.process.look_at_drains(&self.ports, &self.policy, lease);
-        match self.ports.road.go(looks)? {
-            true => self.wake(self.now()),
-            false => self.look_later(),
+        let look = self.ports.road.go(looks)?;
+        if let Some(at) = look.turn_at(self.turned_at, self.policy.rollout.coalesce) {
+            self.asked += 1;
+            let now = self.now();
+            let window = at.since(now).max(Span::ZERO);
+            self.wake.ask(&self.policy.name, WakeReason::News(window), now);
+        }
+        if look != DrainLook::Ended {
+            self.look_later();
         }
         Ok(())
     }

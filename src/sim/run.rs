@@ -111,7 +111,8 @@ pub(super) struct Run<'a, R, S> {
     pub(super) next_ask: u32,
     /// The stop of all pools, as persons gave it.
     pub(super) stop: Option<GlobalStop>,
-    asked: u64,
+    pub(super) asked: u64,
+    pub(super) turned_at: Time,
     pub(super) turns: u32,
     failed: u32,
     last_failure: Option<Box<str>>,
@@ -172,6 +173,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             next_ask: 0,
             stop: None,
             asked: 0,
+            turned_at: start,
             turns: 0,
             failed: 0,
             last_failure: None,
@@ -303,7 +305,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
         match done {
             Ok(report) => {
                 self.wake.done(&self.policy.name, report.again);
-                self.look_later();
+                self.turned(report.at);
                 Ok(TurnAttempt::Turn(Box::new(report), decision.map(Box::new)))
             }
             Err(error) => {

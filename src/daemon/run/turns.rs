@@ -28,7 +28,7 @@ use crate::memory::{JournalStore, Lease, Store, StoreError};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::{Span, Time};
-use crate::reconcile::{LOOKS_AT_DRAINS, PoolTurn, TurnEnvironment, TurnError};
+use crate::reconcile::{DrainLook, LOOKS_AT_DRAINS, PoolTurn, TurnEnvironment, TurnError};
 use crate::telemetry::{Counters, TurnOutcome};
 use crate::wake::{Wake, WakeReason};
 use work::{Did, Task, TurnResult, Undone, Work, new_turn};
@@ -80,8 +80,8 @@ struct ManagedPool {
     cut: bool,
     /// Requests to see it when its turn has ended.
     shows: Vec<oneshot::Sender<PlanContext>>,
-    /// Until then news waits for more, so that one turn does the work of many.
-    collects: Option<Time>,
+    /// Time of its last decision.
+    turned: Option<Time>,
 }
 
 impl ManagedPool {
@@ -92,7 +92,7 @@ impl ManagedPool {
             released: false,
             cut: false,
             shows: Vec::new(),
-            collects: None,
+            turned: None,
         }
     }
 }
@@ -315,7 +315,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                 }
                 self.queue.done(name, if released { now } else { report.again });
                 if let Some(managed) = self.managed.get_mut(name) {
-                    managed.collects = Some(report.at.plus(managed.policy.rollout.coalesce));
+                    managed.turned = Some(report.at);
                 }
                 self.look_later(name, now);
                 self.production.decide().show(name, report.at);
@@ -324,16 +324,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                         (Some(Arc::from(report)), None, false);
                 });
             }
-            Did::Looked { ended } => {
-                self.queue.looked(name);
-                let collects = self.managed.get(name).and_then(|managed| managed.collects);
-                if ended {
-                    let window = collects.map_or(Span::ZERO, |at| at.since(now));
-                    self.queue.ask(name, WakeReason::News(window.max(Span::ZERO)), now);
-                } else {
-                    self.look_later(name, now);
-                }
-            }
+            Did::Looked(look) => self.looked(name, look, now),
             Did::Watched(0) if released => {
                 tracing::info!("released: nothing of it is under way any more");
                 self.queue.forget(name);
@@ -348,6 +339,19 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                 self.queue.done(name, if released { now.plus(WATCHED_EVERY) } else { now });
                 self.board.change_pool(name, |seen| seen.failing = None);
             }
+        }
+    }
+
+    fn looked(&mut self, name: &PoolName, look: DrainLook, now: Time) {
+        self.queue.looked(name);
+        let Some(managed) = self.managed.get(name) else { return };
+        let last = managed.turned.unwrap_or(now);
+        if let Some(at) = look.turn_at(last, managed.policy.rollout.coalesce) {
+            let window = at.since(now).max(Span::ZERO);
+            self.queue.ask(name, WakeReason::News(window), now);
+        }
+        if look != DrainLook::Ended {
+            self.look_later(name, now);
         }
     }
 

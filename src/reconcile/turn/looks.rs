@@ -9,11 +9,40 @@ use crate::model::action::ActionKind;
 use crate::model::ids::EntryId;
 use crate::model::journal::Entry;
 use crate::model::policy::Policy;
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 /// Interval of looks at the nodes that are drained.
 // 5 s: a pod that takes the default grace of 30 s is seen to be gone soon, and the pods of a node are one list.
 pub const LOOKS_AT_DRAINS: Span = Span::seconds(5);
+
+const fn goes_on(progress: &DrainProgress) -> bool {
+    matches!(progress, DrainProgress::Running { .. } | DrainProgress::Unseen)
+}
+
+/// What a look at the drains of a pool found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DrainLook {
+    Same,
+    /// One of them waits for something else than before.
+    Changed,
+    /// One of them has ended, well or not: the next turn settles it, or finds that load balancers still send it traffic.
+    Ended,
+}
+
+/// What changed is shown by a turn no sooner than this after the last one.
+// 15 s: as often as turns look at everything else that is under way.
+const SHOWN_WITHIN: Span = Span::seconds(15);
+
+impl DrainLook {
+    /// When the next turn is worth its calls, the last one having been then.
+    pub fn turn_at(self, last: Time, coalesce: Span) -> Option<Time> {
+        match self {
+            DrainLook::Same => None,
+            DrainLook::Changed => Some(last.plus(SHOWN_WITHIN.max(coalesce))),
+            DrainLook::Ended => Some(last.plus(coalesce)),
+        }
+    }
+}
 
 impl PoolTurn {
     /// Open drains of machines that have nodes, as the last turn left them.
@@ -24,7 +53,8 @@ impl PoolTurn {
     ) -> impl Iterator<Item = (&'t Entry, DrainRequest<'t>)> {
         let before = lease.not_after;
         let open = self.image.iter().flat_map(|image| image.journal.open());
-        let goes_on = |entry: &&Entry| !entry.is_ended() && !self.drained.contains(&entry.id);
+        let goes_on =
+            |entry: &&Entry| !entry.is_ended() && self.drains.get(&entry.id).is_none_or(goes_on);
         open.filter(|entry| entry.verb() == ActionKind::Drain).filter(goes_on).filter_map(
             move |entry| {
                 let target = entry.action.targets().first()?;
@@ -42,27 +72,30 @@ impl PoolTurn {
         policy.cluster.is_some() && self.node_drains(policy, lease).next().is_some()
     }
 
-    /// Asks the pods that are due to end. Returns true if some drain has ended, well or not: the next turn settles it,
-    /// or finds that load balancers still send it traffic.
+    /// Asks the pods that are due to end.
     pub async fn look_at_drains<W: TurnEnvironment>(
         &mut self,
         world: &W,
         policy: &Policy,
         lease: &Lease,
-    ) -> bool {
+    ) -> DrainLook {
         let drains = self.node_drains(policy, lease);
         let drains: Vec<_> = drains.map(|(entry, drain)| (entry.id.clone(), drain)).collect();
         let states = world.cluster().drain_states(&drains).await;
-        let goes_on = |progress: &DrainProgress| {
-            matches!(progress, DrainProgress::Running { .. } | DrainProgress::Unseen)
-        };
-        let ended = drains.into_iter().zip(states).filter(|(_, progress)| !goes_on(progress));
-        let ended: Vec<EntryId> = ended.map(|((entry, _), _)| entry).collect();
+        let entries: Vec<EntryId> = drains.into_iter().map(|(entry, _)| entry).collect();
         let open = self.image.iter().flat_map(|image| image.journal.open());
         let open: BTreeSet<&EntryId> = open.map(|entry| &entry.id).collect();
-        self.drained.retain(|id| open.contains(id));
-        let any = !ended.is_empty();
-        self.drained.extend(ended);
-        any
+        self.drains.retain(|id, _| open.contains(id));
+        let mut look = DrainLook::Same;
+        for (entry, progress) in entries.into_iter().zip(states) {
+            let goes_on = goes_on(&progress);
+            let known = self.drains.insert(entry, progress.clone());
+            look = match (goes_on, known) {
+                (false, _) => DrainLook::Ended,
+                (true, known) if known.as_ref() != Some(&progress) => look.max(DrainLook::Changed),
+                (true, _) => look,
+            };
+        }
+        look
     }
 }

@@ -9,7 +9,7 @@ use crate::memory::{Commit, Lease, Store};
 use crate::model::ids::PoolName;
 use crate::model::policy::Policy;
 use crate::model::time::Time;
-use crate::reconcile::{PoolTurn, TurnEnvironment, TurnError, TurnReport};
+use crate::reconcile::{DrainLook, PoolTurn, TurnEnvironment, TurnError, TurnReport};
 
 /// What is done for a pool that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +36,7 @@ pub(super) enum Did {
     Turn(Box<TurnReport>),
     /// Number of entries of a released pool that are still open.
     Watched(usize),
-    /// True: the drain of some node has ended.
-    Looked {
-        ended: bool,
-    },
+    Looked(DrainLook),
 }
 
 /// The inputs of one task.
@@ -79,10 +76,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Work<S, C> {
         match task {
             Task::Turn => turn.turn(world, policy, lease).await.map(|r| Did::Turn(Box::new(r))),
             Task::Watch => turn.watch(world, policy, lease).await.map(Did::Watched),
-            Task::Look => {
-                let ended = turn.look_at_drains(world, policy, lease).await;
-                Ok(Did::Looked { ended })
-            }
+            Task::Look => Ok(Did::Looked(turn.look_at_drains(world, policy, lease).await)),
         }
     }
 }
