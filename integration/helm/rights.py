@@ -19,7 +19,7 @@ BUDGETS = ("policy", "poddisruptionbudgets", "list")
 # No node outlasts its machine here, so it is never needed.
 DELETE_NODES = ("", "nodes", "delete")
 # Of these the daemon says nothing yet that names them. One that it does name must leave this list.
-SILENT = {WATCH}
+SILENT = {WATCH, ("", "nodes", "patch")}
 
 
 def shown(right):

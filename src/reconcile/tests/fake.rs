@@ -61,6 +61,8 @@ pub struct Sky {
     pub operations: BTreeMap<String, Time>,
     pub asked: u32,
     pub lists: u32,
+    /// What a drain that goes on waits for.
+    pub waits_for: Option<&'static str>,
     pub mishaps: BTreeMap<u32, Mishap>,
     /// The writes in order of arrival.
     pub calls: Vec<String>,
@@ -373,7 +375,8 @@ impl ChangeCluster for Cloud {
         match sky.draining.get(node.as_str()) {
             None => DrainProgress::NotBegun,
             Some(done) if *done > sky.now => {
-                DrainProgress::Running { step: "evict".into(), blocker: None }
+                let blocker = sky.waits_for.map(Into::into);
+                DrainProgress::Running { step: "evict".into(), blocker }
             }
             Some(_) if blocked => {
                 DrainProgress::Blocked { code: "Budget".into(), say: None, retry_at: None }

@@ -44,8 +44,9 @@ fn a_look_says_once_that_a_drain_ended_and_reads_and_stores_nothing() {
     let _ = drain_begins(&mut rig);
     assert!(rig.drains_nodes());
     let (lists, commits) = (rig.cloud.sky().lists, *rig.disk.commits.lock().unwrap());
-    assert_eq!(rig.look(), DrainLook::Changed, "what it waits for is new");
     assert_eq!(rig.look(), DrainLook::Same, "its pods are still there");
+    rig.cloud.sky().waits_for = Some("a budget");
+    assert_eq!([rig.look(), rig.look()], [DrainLook::Changed, DrainLook::Same]);
     rig.wait_until(rig.now().plus(Span::seconds(15)));
     assert_eq!(rig.look(), DrainLook::Ended);
     assert!(rig.look() == DrainLook::Same && !rig.drains_nodes(), "that was said");
@@ -53,6 +54,16 @@ fn a_look_says_once_that_a_drain_ended_and_reads_and_stores_nothing() {
     let report = rig.turn().unwrap();
     let mut actions = report.planned.iter().flat_map(|planned| &planned.actions);
     assert!(actions.any(|action| action.verb() == ActionKind::Delete), "the turn goes on");
+}
+
+#[test]
+fn a_turn_follows_an_end_at_once_and_a_change_within_half_a_minute() {
+    let (last, coalesce) = (Time::from_millis(0), Span::seconds(5));
+    let at = |look: DrainLook, coalesce| look.turn_at(last, coalesce).map(|at| at.since(last));
+    assert_eq!(at(DrainLook::Same, coalesce), None);
+    assert_eq!(at(DrainLook::Changed, coalesce), Some(Span::seconds(30)));
+    assert_eq!(at(DrainLook::Ended, coalesce), Some(coalesce));
+    assert_eq!(at(DrainLook::Changed, Span::minutes(1)), Some(Span::minutes(1)));
 }
 
 #[test]

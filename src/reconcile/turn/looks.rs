@@ -19,6 +19,14 @@ const fn goes_on(progress: &DrainProgress) -> bool {
     matches!(progress, DrainProgress::Running { .. } | DrainProgress::Unseen)
 }
 
+/// At the first look, that it waits for something.
+fn changed(known: Option<&DrainProgress>, now: &DrainProgress) -> bool {
+    match known {
+        Some(known) => known != now,
+        None => matches!(now, DrainProgress::Running { blocker: Some(_), .. }),
+    }
+}
+
 /// What a look at the drains of a pool found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrainLook {
@@ -30,8 +38,8 @@ pub enum DrainLook {
 }
 
 /// What changed is shown by a turn no sooner than this after the last one.
-// 15 s: as often as turns look at everything else that is under way.
-const SHOWN_WITHIN: Span = Span::seconds(15);
+// 30 s: what a drain waits for changes with each pod, and each turn reads the whole set.
+const SHOWN_WITHIN: Span = Span::seconds(30);
 
 impl DrainLook {
     /// When the next turn is worth its calls, the last one having been then.
@@ -92,7 +100,7 @@ impl PoolTurn {
             let known = self.drains.insert(entry, progress.clone());
             look = match (goes_on, known) {
                 (false, _) => DrainLook::Ended,
-                (true, known) if known.as_ref() != Some(&progress) => look.max(DrainLook::Changed),
+                (true, known) if changed(known.as_ref(), &progress) => look.max(DrainLook::Changed),
                 (true, _) => look,
             };
         }
