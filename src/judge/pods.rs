@@ -9,8 +9,8 @@ use crate::model::action::{ActionKind, Target};
 use crate::model::ids::Key;
 use crate::model::journal::Entry;
 
-/// Law 3: no node of a machine that lives is deleted. Only pods of a node that an entry of ours drains are ended, and past their budgets only from the step on that
-/// the pool file allows for that. Law 10: the cordons of others stay.
+/// Law 3: no node of a machine that lives is deleted. Only pods of a node that an entry of ours drains are ended, and
+/// past their budgets only from the step on that the pool file allows for that. Law 10: the cordons of others stay.
 pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     let strange = truth.pods.ended.iter().filter(|pod| !is_drained(pod, truth.journal));
     notes.about(3, "ends pods of nodes that no drain of ours marked", machines(strange));

@@ -23,7 +23,15 @@ const A_TURN: usize = 50;
 /// Nodes that ask pods to go elsewhere though their machines wait for nothing, by the turns in which that was so.
 #[derive(Debug, Default)]
 pub struct LeftTaints {
-    turns: BTreeMap<Key, (u32, Time)>,
+    turns: BTreeMap<Key, LeftTaint>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LeftTaint {
+    since: Time,
+    turns: u32,
+    /// Turns that may pass: others that were left with it are taken away first.
+    most: u32,
 }
 
 impl LeftTaints {
@@ -37,10 +45,11 @@ impl LeftTaints {
         let mut late = Vec::new();
         for key in left {
             let now = truth.case.now;
-            let (turns, since) = self.turns.entry(key.clone()).or_insert((0, now));
-            *turns = turns.saturating_add(1);
-            let (most, span) = TAKEN_WITHIN;
-            if *turns > most.saturating_add(at_once) && now.since(*since) >= span {
+            let (most, span) = (TAKEN_WITHIN.0.saturating_add(at_once), TAKEN_WITHIN.1);
+            let first = LeftTaint { since: now, turns: 0, most };
+            let taint = self.turns.entry(key.clone()).or_insert(first);
+            taint.turns = taint.turns.saturating_add(1);
+            if taint.turns > taint.most && now.since(taint.since) >= span {
                 late.push(key);
             }
         }
