@@ -174,12 +174,17 @@ pub struct Budget {
 impl Budget {
     /// Even with all its pods healthy it allows no disruption.
     pub const fn never_allows(&self) -> bool {
-        !self.stale && self.desired >= self.expected && self.allowed == 0
+        !self.stale && wants_all(self.desired, self.expected, self.allowed)
     }
 
     pub fn counts(&self, pod: &Pod) -> bool {
         self.namespace == pod.namespace && self.selector.selects(&pod.labels)
     }
+}
+
+/// A budget with these numbers keeps all the pods that it counts.
+pub const fn wants_all(desired: u32, pods: u32, allowed: u32) -> bool {
+    desired >= pods && allowed == 0
 }
 
 /// Which labels a selector asks for.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster::Budget;
+use super::cluster::{Budget, wants_all};
 use super::ids::{InstanceId, NodeName};
 use super::owner::Keeper;
 use super::size::{MetricFact, PoolFact};
@@ -144,7 +144,7 @@ impl BudgetFact {
     /// controller of theirs, and allows none either; one without pods holds up nothing.
     pub const fn never_allows(&self) -> bool {
         let has_pods = self.pods > 0 || self.healthy > 0;
-        has_pods && self.desired >= self.pods && self.allowed == 0
+        has_pods && wants_all(self.desired, self.pods, self.allowed)
     }
 }
 

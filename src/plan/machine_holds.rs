@@ -111,7 +111,14 @@ fn about_unseen(basis: &Basis, holds: &mut Holds) {
         } else {
             format!("{of} cannot be seen; no machine is removed")
         };
-        let why = input.facts.nodes_unseen.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let mut why =
+            input.facts.nodes_unseen.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        match input.facts.autoscaler_removes.len() {
+            0 => {}
+            left_alone => {
+                why.push_str(&format!("; the cluster-autoscaler removes {left_alone} of them"))
+            }
+        }
         let hold = holds.add(HoldReason::HealthBlind, say + &why);
         hold.number("unknown", unknown).number("desired", desired);
     } else {

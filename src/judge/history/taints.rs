@@ -13,8 +13,8 @@ use crate::model::machine::{Lifecycle, Machine};
 use crate::model::rollout::RolloutStage;
 use crate::model::time::{Span, Time};
 
-/// A taint is taken away within so many turns, or so long, after its reason ended: a write that meets another client's
-/// is sent again by the next turn, and turns may follow within seconds.
+/// A taint is late after so many turns and so long: a write that meets another client's is sent again by the next turn,
+/// and turns may follow within seconds.
 const TAKEN_WITHIN: (u32, Span) = (2, Span::minutes(2));
 
 /// Each turn takes at least so many away.

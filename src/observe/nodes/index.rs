@@ -93,6 +93,6 @@ impl<'n> NodeIndex<'n> {
             1 => String::new(),
             more => format!(" and {} more", more - 1),
         };
-        Some(format!("the node {first}{others} is ready and says that it is a machine of the scale set, and Azure lists no such machine").into())
+        Some(format!("the node {first}{others} is ready and says that it is a machine of the scale set, and Azure lists no such machine: delete the node if its machine is gone").into())
     }
 }

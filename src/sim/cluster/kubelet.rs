@@ -141,7 +141,7 @@ impl Cluster {
         self.due.insert((at + late, Due::NodeGone(vm)));
     }
 
-    /// Its node is deleted, by whomever.
+    /// Its node is deleted: by the cloud controller, or by us.
     pub(super) fn node_gone(&mut self, vm: Guid, at: Millis) {
         let Some(node) = self.nodes.remove(vm) else { return };
         for uid in &node.pods {

@@ -26,7 +26,7 @@ pub fn anonymous(snapshot: &SnapshotInput) -> Option<SnapshotInput> {
     let mut names = SubstituteNames::default();
     renamed(snapshot, Arc::clone(&snapshot.policy), &mut names);
     pool(&snapshot.policy, &mut names);
-    names.make_up();
+    names.substitute();
     let text = pool(&snapshot.policy, &mut names);
     let policy = read_inside(&text).ok()?;
     Some(renamed(snapshot, Arc::new(policy), &mut names))

@@ -72,7 +72,8 @@ impl NameKind {
     }
 }
 
-/// Names met, and what stands for each. The names are made up once all are known, since their order must be.
+/// The names of a snapshot and their substitutes. Substitutes keep the order of the names, so they are given once all
+/// names are known.
 #[derive(Debug, Default)]
 pub(super) struct SubstituteNames {
     /// By kind and folded name: the name as it was met first, and its substitute.
@@ -88,7 +89,7 @@ impl SubstituteNames {
     }
 
     /// Gives each name that was met a substitute.
-    pub fn make_up(&mut self) {
+    pub fn substitute(&mut self) {
         let mut kinds: BTreeMap<NameKind, Vec<(&String, &mut Option<String>)>> = BTreeMap::new();
         for ((kind, _), (name, substitute)) in &mut self.names {
             kinds.entry(*kind).or_default().push((name, substitute));
@@ -180,7 +181,7 @@ mod tests {
     fn substituted(use_it: impl Fn(&mut SubstituteNames) -> Vec<String>) -> Vec<String> {
         let mut names = SubstituteNames::default();
         use_it(&mut names);
-        names.make_up();
+        names.substitute();
         use_it(&mut names)
     }
 
