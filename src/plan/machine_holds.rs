@@ -116,7 +116,7 @@ fn about_unseen(basis: &Basis, holds: &mut Holds) {
         match input.facts.autoscaler_removes.len() {
             0 => {}
             left_alone => {
-                why.push_str(&format!("; the cluster-autoscaler removes {left_alone} of them"))
+                why.push_str(&format!("; the cluster-autoscaler removes {left_alone} of them"));
             }
         }
         let hold = holds.add(HoldReason::HealthBlind, say + &why);
