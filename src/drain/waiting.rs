@@ -40,6 +40,7 @@ pub(super) async fn show<K: ClusterApi>(api: &K, request: WaitingRequest<'_>) ->
     };
     let mut outcome = WaitingOutcome { left: due.len(), refused: None };
     for few in due.get(..due.len().min(A_TURN)).unwrap_or_default().chunks(AT_ONCE) {
+        let mut is_busy = false;
         let sent = few.iter().map(|of| {
             let order = ClusterOrder { cluster: &of.cluster, before: request.before };
             api.change(order, &of.node, &of.change)
@@ -53,6 +54,10 @@ pub(super) async fn show<K: ClusterApi>(api: &K, request: WaitingRequest<'_>) ->
                 }
                 // Another client wrote the node since the watch showed it: the next turn sees it newer.
                 CallOutcome::Refused(refused) if refused.refusal == Refusal::Conflict => {}
+                // The next turn asks again.
+                CallOutcome::Refused(refused) if refused.refusal == Refusal::Throttled => {
+                    is_busy = true;
+                }
                 CallOutcome::Refused(refused) | CallOutcome::RefusedFor(refused, _) => {
                     outcome.refused.get_or_insert_with(|| say(Some(&of.node.name), &refused));
                 }
@@ -63,7 +68,7 @@ pub(super) async fn show<K: ClusterApi>(api: &K, request: WaitingRequest<'_>) ->
             }
         }
         // The others would hear the same.
-        if outcome.refused.is_some() {
+        if is_busy || outcome.refused.is_some() {
             break;
         }
     }

@@ -58,7 +58,8 @@ pub(super) fn follow_entries(
         row.became = became(machine, last);
         // It was given back before the end of its drain was known.
         let drains = |touch: &Touch| touch.verb == ActionKind::Drain && touch.ended.is_none();
-        row.doubted = last.verb == ActionKind::Restore && touches.iter().any(drains);
+        row.half_back = last.verb == ActionKind::Restore && touches.iter().any(drains);
+        row.doubted = row.half_back;
         if last.took_it() {
             row.group = CandidateGroup::Ghost;
         }

@@ -110,6 +110,8 @@ pub(super) struct MachineCandidate {
     /// A delete may have removed it recently, its drain may still run, or it serves but is not settled: it does not
     /// count as available, but its removal is charged as if it were.
     pub doubted: bool,
+    /// It is being taken back, and its drain has not ended yet: it exists, and nothing else is surplus because of it.
+    pub half_back: bool,
     /// A person holds it, or the cloud protects it: never removed.
     pub stays: bool,
     /// It waits for a retry: it must still leave, or the pool has more than it wants.

@@ -35,6 +35,8 @@ pub(super) struct PoolCounts {
     pub exist: i64,
     /// They exist, but were not given back yet.
     pub returning: i64,
+    /// They exist, but the drains from which they are taken back have not ended.
+    pub half_back: i64,
     pub promise: i64,
     pub kept: i64,
     pub named: i64,
@@ -77,6 +79,7 @@ impl PoolCounts {
                 let proven = row.is_on_target() && row.group == CandidateGroup::Ready;
                 c.proven += i64::from(proven);
                 c.returning += i64::from(row.doing == MachineActivity::TakeBack);
+                c.half_back += i64::from(row.half_back);
             }
         }
         c.live += c.pending;

@@ -109,7 +109,13 @@ pub(super) fn refused(failure: MarkFailure) -> CallOutcome {
             let code = Some("Conflict".into());
             CallOutcome::Refused(Refused { code, ..Refused::plain(Refusal::Conflict) })
         }
+        MarkFailure::Busy(until) => CallOutcome::Refused(busy(until)),
     }
+}
+
+fn busy(until: Millis) -> Refused {
+    let retry_at = Some(Time::from_millis(until));
+    Refused { retry_at, ..Refused::plain(Refusal::Throttled) }
 }
 
 pub(super) fn unclear() -> Refused {
@@ -150,9 +156,13 @@ impl SimStage {
     ) -> Result<T, Refused> {
         let now = self.world.now();
         let Some(cluster) = &self.cluster else { return Ok(T::default()) };
-        let answer = cluster.answers(now).then(|| read(cluster, now));
+        let answer = match cluster.busy_until(now) {
+            _ if !cluster.answers(now) => Err(unclear()),
+            Some(until) => Err(busy(until)),
+            None => Ok(read(cluster, now)),
+        };
         self.advance_to(now + CALL_TAKES);
-        answer.ok_or_else(unclear)
+        answer
     }
 
     pub(super) fn change_node(
@@ -189,7 +199,11 @@ impl SimStage {
             self.pods.lifted.push(Key::new(vm.to_string()));
         }
         if *change == NodeChange::Untaint && !took {
-            self.pods.not_untainted.push(Key::new(vm.to_string()));
+            // Where the server is busy, the others are not tried.
+            let is_busy = matches!(done, Some(Err(MarkFailure::Busy(_))));
+            let others = cluster.tainted().filter(|_| is_busy).map(|(other, _)| other);
+            let keys = others.chain([vm]).map(|vm| Key::new(vm.to_string()));
+            self.pods.not_untainted.extend(keys);
         }
         if let (NodeChange::Mark(mark), true) = (change, begins) {
             self.note_call(&mark.entry, ActionKind::Drain, None);

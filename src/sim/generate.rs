@@ -300,6 +300,11 @@ fn cluster(dice: &mut Dice) -> Option<ClusterSpec> {
         two_budgets: one_of(dice, &[0.0, 0.3], 0.0),
         others: one_of(dice, &[0.0, 0.0, 0.05], 0.0),
         lingers: one_of(dice, &[0.0, 0.5], 0.0),
+        throttled: one_of(dice, &[0.0, 0.0, 0.1, 0.4], 0.0),
+        stale: one_of(dice, &[0.0, 0.0, 0.2], 0.0),
+        finished: one_of(dice, &[0.0, 0.5], 0.0),
+        namespace_ends: one_of(dice, &[0.0, 0.5], 0.0),
+        static_pods: dice.chance(0.3),
     })
 }
 

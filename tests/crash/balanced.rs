@@ -7,6 +7,8 @@ use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, BalancerSetup, HookSetup, Scenario, UserAction};
 use poolkeeper::world::WorldFaults;
 
+use crate::support::long::long_or;
+
 use super::{both, nothing_is_lost, policy, what_is_left, writes_of};
 
 const TWO_POOLS: BalancerSetup = BalancerSetup { pools: 2, balancers: 1, probe: 5_000 };
@@ -65,7 +67,7 @@ fn cut_everywhere(name: &str, scenario: &Scenario, least: u32) {
         }
     }
     println!("{name}: {} writes, {cuts} cuts, all put back", whole.writes);
-    assert!(cuts >= least, "{name}: {cuts} cuts");
+    assert!(cuts >= long_or(least, least / 8), "{name}: {cuts} cuts");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use poolkeeper::model::time::Span;
 use poolkeeper::sim::{self, ClusterSpec, End, NEW_IMAGE, Scenario, UserAction};
 use poolkeeper::world::WorldFaults;
 
+use crate::support::long::long_or;
+
 use super::{both, nothing_is_lost, policy, scenario, what_is_left, writes_of};
 
 fn cut_everywhere(name: &str, scenario: &Scenario, floor: u32, ceiling: u32) {
@@ -30,7 +32,7 @@ fn cut_everywhere(name: &str, scenario: &Scenario, floor: u32, ceiling: u32) {
     }
     let (writes, commits) = (whole.writes, whole.commits);
     println!("{name}: {writes} writes, {commits} of them commits, {crashes} cuts, all ended alike");
-    assert!(crashes > 40, "a rollout of several machines makes more writes than that");
+    assert!(crashes > long_or(40, 4), "a rollout of several machines makes more writes than that");
 }
 
 #[test]

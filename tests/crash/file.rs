@@ -11,6 +11,8 @@ use poolkeeper::sim::{self, Scenario};
 
 use super::faults::{calls, storm};
 use super::waiting::{Waiting, Waits};
+use crate::support::long::long_or;
+
 use super::{both, nothing_is_lost, scenario, writes_of};
 use crate::support::folder::Folder;
 
@@ -91,5 +93,5 @@ fn a_rollout_remembered_in_a_file_is_the_one_remembered_in_memory() {
     }
     crashes += as_in_memory("faults", &storm(calls(), 26, true), 9);
     println!("{crashes} cuts, each ended as in memory");
-    assert!(crashes > 20);
+    assert!(crashes > long_or(20, 2));
 }

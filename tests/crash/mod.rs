@@ -1,7 +1,8 @@
 //! The power goes before and after every write of a rollout, be it a commit, the lease or what a person asks; in the calm
 //! and with faults; once, and again while it recovers. Whatever was cut, nothing is done twice, forgotten or left over.
 //!
-//! `CRASH_CUTS=all cargo test --test rehearsals crash` cuts at every write everywhere; without it, some places are thinned out.
+//! `cargo test` thins the cuts out; the long form, as CI plays it, cuts where each suite says, and `CRASH_CUTS=all` at
+//! every write everywhere.
 
 mod balanced;
 mod calm;
@@ -9,6 +10,7 @@ mod faults;
 mod file;
 mod sizes;
 
+use crate::support::long::long_or;
 use crate::support::waiting;
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::Quantity;
@@ -29,10 +31,15 @@ fn scenario(count: u32, surge: u8, down: u8, seed: u64) -> Scenario {
     Scenario::from_policy(&policy, None, seed, WorldFaults::default())
 }
 
+/// The short form cuts at so much fewer writes.
+// 7: a prime, so that strides of the suites do not hide what comes every few writes.
+const THINNED: usize = 7;
+
 /// Every `stride`-th write, or each one where all are wanted.
 fn writes_of(outcome: &RunOutcome, stride: usize) -> impl Iterator<Item = u64> + use<> {
     let all = std::env::var("CRASH_CUTS").is_ok_and(|cuts| cuts == "all");
-    (1..=outcome.writes).step_by(if all { 1 } else { stride })
+    let stride = if all { 1 } else { stride * long_or(1, THINNED) };
+    (1..=outcome.writes).step_by(stride)
 }
 
 fn both(number: u64) -> [DiskCut; 2] {

@@ -2,7 +2,7 @@
 //!
 //! A state is a multiset of machine kinds. From each state every turn and every calm event is followed; no law may be
 //! broken, no state may be a dead end without a named outside cause, and no cycle may exist without an outside event.
-//! `cargo test` explores pools of up to two machines at first, `POOLKEEPER_EXHAUSTIVE=5` of up to five.
+//! `cargo test` explores pools of one machine at first, `POOLKEEPER_EXHAUSTIVE=5` of up to five.
 //! `POOLKEEPER_TURNS=10000000` plays until so many turns were planned and judged: all these, then larger pools from drawn
 //! states (`integration/exhaustive/run` does both, optimised).
 
@@ -11,6 +11,7 @@ mod kinds;
 mod laws;
 mod walks;
 
+use crate::support::long::long_or;
 use explore::{Found, Setting, explore};
 use kinds::Kind::*;
 use kinds::{DRAINS, GRAY, IN_PLACE, Kind, OFF, PLAIN, multisets};
@@ -45,7 +46,7 @@ const OPEN: Setting = Setting {
 /// Machines of the largest pool that is explored, where it is `of_five` when five are asked for.
 fn top(of_five: u8) -> u8 {
     let asked = std::env::var("POOLKEEPER_EXHAUSTIVE").ok().and_then(|n| n.parse::<u8>().ok());
-    asked.map_or(2.min(of_five - 2), |asked| (asked + of_five).saturating_sub(5))
+    asked.map_or(long_or(2, 1).min(of_five - 2), |asked| (asked + of_five).saturating_sub(5))
 }
 
 fn replaced() -> Suite {

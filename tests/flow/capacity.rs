@@ -6,6 +6,7 @@
 use super::slots::{is_busy, pool};
 use super::{policy, scenario};
 use crate::support::bound;
+use crate::support::long::long_or;
 use poolkeeper::model::time::Span;
 use poolkeeper::sim;
 use poolkeeper::world::{CapacityFalls, ExternalEvent, ModelPatch};
@@ -32,7 +33,7 @@ fn once_it_is_known_when_the_capacity_falls_slots_are_as_busy_as_ever() {
         (CapacityFalls::WhenDone, 1.12),
         (CapacityFalls::ShownLate, 1.35),
     ];
-    for (falls, most) in readings {
+    for (falls, most) in readings.into_iter().skip(long_or(0, 2)) {
         let pool = pool(200, 10, 0, 1.0);
         let policy = policy(pool.machines, pool.slots.above.into(), pool.slots.below.into());
         let mut scenario = scenario(&policy, 1, None);

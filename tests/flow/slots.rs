@@ -17,6 +17,7 @@
 
 use super::{policy, scenario, succeeded};
 use crate::support::bound::{self, Slots};
+use crate::support::long::long_or;
 use poolkeeper::model::plan::RolloutPhase;
 use poolkeeper::sim::{self, ClusterSpec, End, RunOutcome, Scenario, Strategy};
 use poolkeeper::world::MINUTE;
@@ -37,7 +38,7 @@ pub const fn pool(machines: u32, above: u32, below: u32, faster: f64) -> Pool {
     Pool { machines, slots: Slots { above, below }, most: 1.12, faster }
 }
 
-/// `SEEDS=3 cargo test --test rehearsals flow::slots -- --nocapture` plays more seeds, and the pools that take long.
+/// `SEEDS=3 cargo test --test rehearsals flow::slots -- --nocapture` plays more seeds, and every pool.
 fn seeds() -> u64 {
     std::env::var("SEEDS").map_or(1, |seeds| seeds.parse().unwrap())
 }
@@ -95,9 +96,10 @@ pub fn is_busy(pool: &Pool, scenario: &Scenario) {
     assert!(faster >= pool.faster, "hardly better than waves: {faster:.2}");
 }
 
-fn are_busy(pools: &[Pool], long: &[Pool], drains: Option<ClusterSpec>) {
-    let long = if seeds() > 1 { long } else { &[] };
-    for pool in pools.iter().chain(long) {
+fn are_busy(pools: &[Pool], more: &[Pool], drains: Option<ClusterSpec>) {
+    let pools = pools.iter().take(long_or(pools.len(), 1));
+    let more = if seeds() > 1 { more } else { &[] };
+    for pool in pools.chain(more) {
         let policy = policy(pool.machines, pool.slots.above.into(), pool.slots.below.into());
         for seed in 1..=seeds() {
             is_busy(pool, &scenario(&policy, seed, drains));
@@ -138,7 +140,7 @@ fn slots_are_hardly_ever_idle_with_long_drains() {
 fn slots_wait_for_listings_where_each_page_counts() {
     let small = Pool { most: 1.2, ..pool(200, 10, 0, 1.3) };
     let large = Pool { most: 1.6, ..pool(960, 40, 0, 1.2) };
-    for pool in [small, large] {
+    for pool in [small, large].into_iter().take(long_or(2, 1)) {
         let policy = policy(pool.machines, pool.slots.above.into(), pool.slots.below.into());
         let mut scenario = scenario(&policy, 1, Some(ClusterSpec::default()));
         scenario.settings.switches.pages_cost = true;

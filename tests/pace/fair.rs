@@ -7,6 +7,7 @@ use poolkeeper::pace::{
 
 use crate::pace::server::set;
 use crate::pace::stage::at;
+use crate::support::long::long_or;
 
 /// A pool that asks for one thing again and again.
 struct Asker {
@@ -55,8 +56,8 @@ impl Asker {
 
 fn run(askers: &mut [Asker], span: Span) {
     let mut gate = Admission::default();
-    for tick in 0..span.millis() / 20 {
-        let now = at(tick * 20);
+    let tick = long_or(20, 80);
+    for now in (0..span.millis() / tick).map(|number| at(number * tick)) {
         for asker in askers.iter_mut() {
             asker.act(&mut gate, now);
         }

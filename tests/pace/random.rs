@@ -13,6 +13,7 @@ use proptest::prelude::*;
 
 use crate::pace::server::{Answer, Server, set};
 use crate::pace::stage::at;
+use crate::support::long::long_or;
 
 const OPERATIONS: [PacedOperation; 8] = [
     PacedOperation::ReadSet,
@@ -191,7 +192,7 @@ impl Room {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(long_or(96, 32)))]
 
     /// A server that only we ask never refuses, however its tokens come back, whichever order its answers come in and
     /// whichever of them are lost.

@@ -235,6 +235,24 @@ fn one_that_was_given_back_is_no_promise_before_its_drain_is_known_to_have_ended
 }
 
 #[test]
+fn nothing_is_surplus_because_of_one_whose_drain_has_not_ended() {
+    let taken = |of: &dyn Fn(Pool) -> Pool, restored: Phase| {
+        let pool = of(Pool::new(3, "1", "1").settled().new_ready(4).nodes());
+        let (targets, before) = (pool.targets(&["n4"], RemovalReason::Surplus), NOW);
+        let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
+        let pool = pool.lifecycle("n4", Lifecycle::InService, Span::seconds(5));
+        let turn = pool.entry(restore, Span::seconds(30), restored).plan();
+        turn.of(ActionKind::Drain).len() + turn.deleted().len()
+    };
+    let at = NOW.minus(Span::seconds(5));
+    let open = |pool: Pool| pool.drain_open("n4", RemovalReason::Failed);
+    assert_eq!(taken(&open, Phase::Accepted { at, operation: None }), 0);
+    let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
+    let ended = |pool: Pool| pool.drain_ended("n4", RemovalReason::Failed, EntryOutcome::Withdrawn);
+    assert_eq!(taken(&ended, done), 1, "it is back, and four are one too many");
+}
+
+#[test]
 fn one_that_failed_is_not_given_back_to_fill_a_place() {
     let pool = Pool::new(3, "1", "0").settled().new_ready(1).new_failed(3).nodes();
     let pool = pool.drain_ended("n2", RemovalReason::Surplus, EntryOutcome::Done);

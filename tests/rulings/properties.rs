@@ -13,6 +13,8 @@ use poolkeeper::model::rollout::PoolState;
 use poolkeeper::model::time::Span;
 use proptest::prelude::*;
 
+use crate::support::long::long_or;
+
 use super::kit::{Pool, Turn, blocked, rev};
 use super::world::World;
 
@@ -266,7 +268,7 @@ fn told(turn: &Turn) -> (String, PoolState, BTreeMap<String, String>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: long_or(1500, 300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn anything_is_answered_whole(seed in any::<u64>()) {

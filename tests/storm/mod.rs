@@ -1,13 +1,18 @@
 //! Storms by seed: no law is broken, and after the calm every rollout has ended or waits for a named human action.
 
+use crate::support::long::long_or;
 use poolkeeper::sim;
 
-/// So many storms in every test run; `poolkeeper simulate --storms` plays as many as one likes, optimised: CI 2,000.
+/// So many storms in a long run; `poolkeeper simulate --storms` plays as many as one likes, optimised: CI 2,000.
 const STORMS: u64 = 100;
+
+/// So many in the short run.
+const FEW: u64 = 25;
 
 #[test]
 fn every_storm_is_weathered() {
-    let count = std::env::var("STORMS").map_or(STORMS, |count| count.parse().unwrap());
+    let count =
+        std::env::var("STORMS").map_or(long_or(STORMS, FEW), |count| count.parse().unwrap());
     let first = std::env::var("FIRST_SEED").map_or(0, |seed| seed.parse().unwrap());
     let summary = sim::storms(first, count, &|_| ());
     println!(
@@ -27,7 +32,7 @@ fn every_storm_is_weathered() {
 }
 
 /// So many of those that once failed; CI plays all.
-const NEWEST: usize = 40;
+const NEWEST: usize = 10;
 
 #[test]
 fn seeds_that_once_failed_are_weathered() {

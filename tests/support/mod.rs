@@ -9,6 +9,7 @@ pub mod folder;
 pub mod golden;
 pub mod http;
 pub mod log;
+pub mod long;
 pub mod pool;
 pub mod program;
 pub mod schema;

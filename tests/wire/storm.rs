@@ -11,6 +11,7 @@ use poolkeeper::model::time::Span;
 use poolkeeper::world::WorldFaults;
 use serde_json::{Value, json};
 
+use crate::support::long::long_or;
 use crate::wire::faults::{after_the_effect, somebody_elses_page, too_often};
 use crate::wire::kit::{
     Mishap, Passing, Played, There, Trouble, limits, play, policy, scenario, upgraded,
@@ -143,7 +144,8 @@ fn sizes_go_in_pairs(played: &Played) -> bool {
 #[test]
 fn storms_are_weathered() {
     let number = |name: &str, usual| std::env::var(name).map_or(usual, |n| n.parse().unwrap());
-    let (first, storms) = (number("FIRST_SEED", FIRST), number("WIRE_STORMS", STORMS));
+    let (first, storms) =
+        (number("FIRST_SEED", FIRST), number("WIRE_STORMS", long_or(STORMS, STORMS / 4)));
     let met: &'static Mutex<Met> = Box::leak(Box::default());
     let (mut turns, mut failed, mut mishaps, mut calls, mut ended) = (0, 0, 0, 0, 0);
     let missing = || {

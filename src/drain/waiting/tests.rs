@@ -87,6 +87,13 @@ fn a_refusal_ends_the_round_and_is_told_and_a_conflict_does_not() {
     let (outcome, asked) = shown(&nodes(vec![("b", Refusal::Forbidden)]), &wanted);
     assert_eq!(asked.len(), AT_ONCE, "the others would hear the same");
     assert_eq!(outcome, WaitingOutcome { left: 3, refused: Some("node b: forbidden".into()) });
+    let (outcome, asked) = shown(&nodes(vec![("b", Refusal::Throttled)]), &wanted);
+    let later = WaitingOutcome { left: 3, refused: None };
+    assert_eq!(
+        (outcome, asked.len()),
+        (later, AT_ONCE),
+        "a busy server is asked again by the next turn"
+    );
     let away = Nodes { away: true, ..nodes(Vec::new()) };
     let (outcome, asked) = shown(&away, &wanted);
     assert_eq!((outcome.left, outcome.refused.is_some(), asked.len()), (1, true, 0));

@@ -64,7 +64,7 @@ impl Rest {
 }
 
 /// The end of a back-off after which something is retried, an edge of a window or of a profile, the end of a time to
-/// watch, or the end of a bake or soak and the minute in which its gates answer.
+/// watch, or the end of a bake, a soak or a step of a scale-down and the minute in which its gates answer.
 fn is_known(view: &View, at: Time) -> bool {
     let (policy, state) = (view.case.policy, &view.case.planned.state);
     let raises = state.backoff.iter().map(|known| known.until);
@@ -82,10 +82,26 @@ fn is_known(view: &View, at: Time) -> bool {
         rollout.soaking.map(|since| since.plus(ahead.soak))
     });
     let mut asked = baked.into_iter().chain(soaked);
-    let answers = asked.any(|then| at >= then && at.since(then) <= GATES_ANSWER);
+    let answers = asked.any(|then| answers_at(then, at)) || is_step_of_fall(view, at);
     let edge = policy.windows.at(view.at).changes;
     let edge = edge == Some(at) || profiles::is_moment(view, at);
     answers || edge || is_watched_until(view, at) || tried_again.any(|until| until == at)
+}
+
+fn answers_at(asked: Time, at: Time) -> bool {
+    at >= asked && at.since(asked) <= GATES_ANSWER
+}
+
+/// A scale-down in steps is due then: its gates answer, or one without a verdict has had its time.
+fn is_step_of_fall(view: &View, at: Time) -> bool {
+    let case = view.case;
+    let (Some(gray), Some(fall)) = (&case.policy.gray, &case.planned.state.gray) else {
+        return false;
+    };
+    let gates = || case.policy.gates.iter().filter(|gate| gray.gates.contains(&gate.name));
+    let due = [gray.interval, gray.observation].map(|lasts| fall.stepped.plus(lasts));
+    let gives_up = |due: Time| gates().any(|gate| due.plus(gate.unknown_for) == at);
+    due.into_iter().any(|due| answers_at(due, at) || gives_up(due))
 }
 
 /// The time to watch a machine that is out of service ends then.

@@ -10,15 +10,21 @@ use crate::model::cluster::{
     PodPhase, Termination,
 };
 use crate::model::time::{Span, Time};
-use crate::world::{Guid, Millis, SECOND};
+use crate::world::{Guid, MINUTE, Millis, SECOND};
 
-/// The namespace of all workloads but the DaemonSet.
+/// The namespace of most workloads.
 const NAMESPACE: &str = "apps";
 
-/// The namespace of the DaemonSet.
+/// The namespace of the pods without a controller.
+const JOBS: &str = "jobs";
+
+/// The namespace of the DaemonSet and of static pods.
 const SYSTEM: &str = "kube-system";
 
 const APP: &str = "app";
+
+/// A budget whose numbers are older than its rule is asked again after this.
+const PROCESSED_AFTER: Millis = 10 * SECOND;
 
 impl Cluster {
     /// Asks that this very pod ends.
@@ -32,8 +38,12 @@ impl Cluster {
             // Without any grace, the kubelet would not hear of it.
             PodEnd::EvictWithin(grace) | PodEnd::Delete(grace) => grace.millis().max(SECOND),
         };
-        let asks = pod.started && pod.ending.is_none() && !matches!(how, PodEnd::Delete(_));
-        if asks && let Some(no) = self.refusal(pod, now) {
+        if let Some(until) = self.busy_until(now) {
+            return PodEndAnswer::Throttled { retry_at: Time::from_millis(until) };
+        }
+        if !matches!(how, PodEnd::Delete(_))
+            && let Some(no) = self.refusal(pod, now)
+        {
             return no;
         }
         self.end(uid, grace, now, by_us);
@@ -42,6 +52,13 @@ impl Cluster {
 
     fn refusal(&self, pod: &SimPod, now: Millis) -> Option<PodEndAnswer> {
         let workload = self.pods.workload_of(pod)?;
+        if self.namespace_ends && workload.kind == WorkloadKind::Bare {
+            return Some(PodEndAnswer::NamespaceEnds);
+        }
+        // What does not run, or ends already, is asked of no budget.
+        if !pod.started || pod.finished || pod.ending.is_some() {
+            return None;
+        }
         let counts = pod.guard.is_none_or(|guard| guard.double);
         let own = workload.budget(now, self.calm_from).filter(|_| counts);
         let own = own.map(|numbers| (workload.name.to_owned(), numbers));
@@ -57,6 +74,12 @@ impl Cluster {
             }
             (one, other) => one.or(other)?,
         };
+        if pod.guard.is_none() && self.is_stale(workload, now) {
+            let say =
+                format!("the disruption budget {name} is still being processed by the server");
+            let retry_at = Some(Time::from_millis(now + PROCESSED_AFTER));
+            return Some(PodEndAnswer::BudgetSpent { say: say.into(), retry_at });
+        }
         let BudgetNumbers { desired, healthy, .. } = numbers;
         numbers.refuses(pod.ready).then(|| {
             let say = format!(
@@ -76,10 +99,15 @@ impl Cluster {
         let (app, kind) = workload.map_or(("", WorkloadKind::Bare), |of| (of.name, of.kind));
         let name = match kind {
             WorkloadKind::StatefulSet | WorkloadKind::Bare => format!("{app}-{}", pod.replica),
-            WorkloadKind::Deployment | WorkloadKind::DaemonSet => format!("{app}-{uid:05x}"),
+            _ => format!("{app}-{uid:05x}"),
         };
         let owner = match kind {
             WorkloadKind::Bare => PodOwner::Bare,
+            WorkloadKind::Static => {
+                let node = pod.node.and_then(|vm| self.nodes.get(vm));
+                let name = node.map(|node| node.name.as_str().into()).unwrap_or_default();
+                PodOwner::Controller { kind: "Node".into(), name }
+            }
             WorkloadKind::DaemonSet => PodOwner::DaemonSet(app.into()),
             WorkloadKind::Deployment => {
                 PodOwner::Controller { kind: "ReplicaSet".into(), name: format!("{app}-1").into() }
@@ -88,15 +116,25 @@ impl Cluster {
                 PodOwner::Controller { kind: "StatefulSet".into(), name: app.into() }
             }
         };
-        let is_system = kind == WorkloadKind::DaemonSet;
+        let is_system = !self.pods.is_movable(uid);
+        let namespace = match kind {
+            _ if is_system => SYSTEM,
+            WorkloadKind::Bare => JOBS,
+            _ => NAMESPACE,
+        };
+        let phase = match (pod.started, pod.finished) {
+            (false, _) => PodPhase::Pending,
+            (true, false) => PodPhase::Running,
+            (true, true) => PodPhase::Succeeded,
+        };
         Pod {
-            namespace: if is_system { SYSTEM } else { NAMESPACE }.into(),
+            namespace: namespace.into(),
             name: name.into(),
             uid: format!("{UID}{uid:012x}").into(),
-            phase: if pod.started { PodPhase::Running } else { PodPhase::Pending },
+            phase,
             ready: pod.ready,
             owner,
-            mirror: false,
+            mirror: kind == WorkloadKind::Static,
             empty_dir: app == "worker",
             critical: is_system,
             claims: u32::from(kind == WorkloadKind::StatefulSet),
@@ -115,7 +153,8 @@ impl Cluster {
         }
         let own = |of: &Workload| {
             let numbers = of.budget(now, self.calm_from)?;
-            Some(budget(of.name.into(), numbers, of_workload(of.name)))
+            let stale = self.is_stale(of, now);
+            Some(Budget { stale, ..budget(of.name.into(), numbers, of_workload(of.name)) })
         };
         let guard = |(id, guard): (&u64, &Guard)| {
             let label = Guard::label(guard.double);
@@ -126,6 +165,15 @@ impl Cluster {
         };
         let own = self.pods.workloads.iter().filter_map(own);
         own.chain(self.pods.guards.iter().map(guard)).collect()
+    }
+
+    /// The numbers of its budget are older than its rule.
+    fn is_stale(&self, of: &Workload, now: Millis) -> bool {
+        if now >= self.calm_from || self.spec.stale <= 0.0 {
+            return false;
+        }
+        let minute = now.div_euclid(MINUTE) as u64;
+        self.dice.branch(of.name).branch_number(minute).chance(self.spec.stale)
     }
 
     /// A person puts a budget on a pod of a node that is being drained, and on one elsewhere that is ill.

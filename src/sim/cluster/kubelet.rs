@@ -2,7 +2,7 @@
 //! that is gone are collected.
 
 use super::nodes::SimNode;
-use super::pods::WorkloadKind;
+use super::pods::{AGENT, PROXY, WorkloadKind};
 use super::state::{Cluster, Due, NodeNews};
 use crate::world::{EventKind, Guid, InstanceId, MINUTE, Millis, SECOND, WorldEvent};
 
@@ -11,6 +11,9 @@ const STARTS_WITHIN: Millis = 5 * SECOND;
 
 /// After this time on a silent node, the taint manager deletes its pods.
 const TOLERATES_SILENCE: Millis = 5 * MINUTE;
+
+/// The controller of namespaces has deleted all pods of one within this time.
+const SWEPT_WITHIN: Millis = 3 * MINUTE;
 
 /// A cloud controller that is late deletes the node of a machine that is gone within this time.
 const LATE_BY: Millis = 40 * MINUTE;
@@ -53,6 +56,11 @@ impl Cluster {
                     self.gone(uid, at);
                 }
             }
+            Due::NamespaceEnds => self.namespace_goes(at),
+            Due::Swept(uid) => {
+                let grace = self.pods.get(uid).map_or(SECOND, |pod| pod.grace);
+                self.end(uid, grace, at, false);
+            }
             Due::GuardEnds(guard) => self.guard_ends(guard),
             Due::DrainAgain(vm) => self.drain_again(vm, at),
             Due::Others => self.others_act(at),
@@ -66,7 +74,10 @@ impl Cluster {
         }
         let provider_id = format!("{}{}", self.provider, id.0).into();
         self.nodes.add(vm, provider_id, at, !self.opening);
-        self.make_agent(vm, at);
+        self.make_here(AGENT, vm, at);
+        if self.spec.static_pods {
+            self.make_here(PROXY, vm, at);
+        }
         if !self.opening {
             let mut dice = self.dice.branch("start").branch_number(vm.0 as u64);
             let takes = SECOND + dice.below(STARTS_WITHIN.unsigned_abs()) as Millis;
@@ -156,7 +167,17 @@ impl Cluster {
         let Some(pod) = self.pods.get(uid) else { return };
         let runs = pod.node.and_then(|vm| self.nodes.get(vm)).is_some_and(|node| node.ready);
         if runs && pod.ending.is_none() {
-            self.pods.change(uid, |pod| (pod.started, pod.ready) = (true, true));
+            self.pods.change(uid, |pod| (pod.started, pod.ready) = (true, !pod.finished));
+        }
+    }
+
+    /// The controller of namespaces deletes its pods one after the other.
+    fn namespace_goes(&mut self, at: Millis) {
+        self.namespace_ends = true;
+        let mut dice = self.dice.branch("sweep");
+        for uid in self.pods.without_controller() {
+            let takes = dice.below(SWEPT_WITHIN.unsigned_abs()) as Millis;
+            self.due.insert((at + takes, Due::Swept(uid)));
         }
     }
 
@@ -224,9 +245,9 @@ impl Cluster {
         match kind {
             WorkloadKind::Deployment if pod.ending.is_some() => {}
             WorkloadKind::Deployment | WorkloadKind::StatefulSet => self.make_again(&pod, now),
-            WorkloadKind::DaemonSet => {
+            WorkloadKind::DaemonSet | WorkloadKind::Static => {
                 if let Some(vm) = pod.node.filter(|vm| self.nodes.get(*vm).is_some()) {
-                    self.make_agent(vm, now);
+                    self.make_here(pod.workload, vm, now);
                 }
             }
             WorkloadKind::Bare => {}

@@ -1,5 +1,6 @@
 //! Marks and cordons on nodes: ours, with the version that we read, and those of others.
 
+use super::nodes::SimNode;
 use super::state::{Cluster, NodeNews};
 use crate::model::cluster::NodeChange;
 use crate::world::{Guid, Millis};
@@ -11,6 +12,8 @@ pub(in crate::sim) enum MarkFailure {
     Gone,
     /// Another client wrote it since it was read.
     Conflict,
+    /// The server takes no request of ours until then.
+    Busy(Millis),
 }
 
 impl Cluster {
@@ -22,11 +25,7 @@ impl Cluster {
         change: &NodeChange,
         now: Millis,
     ) -> Result<(), MarkFailure> {
-        self.others_write(vm, now);
-        let node = self.nodes.get(vm).ok_or(MarkFailure::Gone)?;
-        if *node.version() != *version {
-            return Err(MarkFailure::Conflict);
-        }
+        let node = self.reached(vm, version, now)?;
         let had_mark = node.mark.is_some();
         match change {
             NodeChange::Mark(mark) => {
@@ -64,13 +63,19 @@ impl Cluster {
 
     /// Deletes the node that was read in this version.
     pub fn delete_node(&mut self, vm: Guid, version: &str, now: Millis) -> Result<(), MarkFailure> {
-        self.others_write(vm, now);
-        let node = self.nodes.get(vm).ok_or(MarkFailure::Gone)?;
-        if *node.version() != *version {
-            return Err(MarkFailure::Conflict);
-        }
+        self.reached(vm, version, now)?;
         self.node_gone(vm, now);
         Ok(())
+    }
+
+    /// The node that a write reaches which was read in this version.
+    fn reached(&mut self, vm: Guid, version: &str, now: Millis) -> Result<&SimNode, MarkFailure> {
+        if let Some(until) = self.busy_until(now) {
+            return Err(MarkFailure::Busy(until));
+        }
+        self.others_write(vm, now);
+        let node = self.nodes.get(vm).ok_or(MarkFailure::Gone)?;
+        if *node.version() == *version { Ok(node) } else { Err(MarkFailure::Conflict) }
     }
 
     /// Another client cordons a node. One that we cordoned stays as it is: a second cordon changes nothing.

@@ -16,6 +16,8 @@ pub(super) enum WorkloadKind {
     Deployment,
     StatefulSet,
     DaemonSet,
+    /// Its kubelet alone runs it; the server shows a copy.
+    Static,
     Bare,
 }
 
@@ -62,6 +64,8 @@ pub(super) struct SimPod {
     pub placed: Millis,
     pub started: bool,
     pub ready: bool,
+    /// Once started, it has nothing more to do.
+    pub finished: bool,
     pub grace: Millis,
     /// How long it really takes to end, if its grace lasts.
     pub takes: Millis,
@@ -112,6 +116,8 @@ pub(super) struct Pods {
     pub waiting: BTreeSet<u64>,
     dice: Dice,
     times: PodTimes,
+    /// Share of the pods without a controller that have finished.
+    finished: f64,
     next_uid: u64,
 }
 
@@ -127,6 +133,7 @@ impl Pods {
             waiting: BTreeSet::new(),
             dice,
             times: spec.pod_times(),
+            finished: spec.finished,
             next_uid: 1,
         }
     }
@@ -145,7 +152,9 @@ impl Pods {
 
     /// It leaves its node when that is drained.
     pub fn is_movable(&self, uid: u64) -> bool {
-        self.get(uid).is_some_and(|pod| self.kind_of(pod) != WorkloadKind::DaemonSet)
+        self.get(uid).is_some_and(|pod| {
+            !matches!(self.kind_of(pod), WorkloadKind::DaemonSet | WorkloadKind::Static)
+        })
     }
 
     /// Another pod for this replica, on no node yet. A DaemonSet has a replica for each node, by number.
@@ -154,7 +163,10 @@ impl Pods {
         self.next_uid += 1;
         let life = self.replica_mut(workload, replica).map_or(uid, |of| of.moved.into());
         let dice = self.dice.branch_number(workload as u64).branch_number(replica.into());
-        let pod = self.drawn(workload, replica, dice.branch_number(life));
+        let mut pod = self.drawn(workload, replica, dice.branch_number(life));
+        if self.kind_of(&pod) == WorkloadKind::Bare {
+            pod.finished = dice.branch("finished").chance(self.finished);
+        }
         self.by_uid.insert(uid, pod);
         self.count(workload, (false, false), (true, false));
         self.waiting.insert(uid);
@@ -181,6 +193,7 @@ impl Pods {
             placed: 0,
             started: false,
             ready: false,
+            finished: false,
             grace,
             takes,
             starts_in,
@@ -268,6 +281,11 @@ impl Pods {
         (moved, self.replicas.iter().map(|of| of.evicted).max().unwrap_or(0))
     }
 
+    pub fn without_controller(&self) -> Vec<u64> {
+        let bare = |pod: &SimPod| self.kind_of(pod) == WorkloadKind::Bare;
+        self.by_uid.iter().filter(|(_, pod)| bare(pod)).map(|(uid, _)| *uid).collect()
+    }
+
     #[cfg(test)]
     pub fn all(&self) -> impl Iterator<Item = (u64, &SimPod)> {
         self.by_uid.iter().map(|(uid, pod)| (*uid, pod))
@@ -277,7 +295,10 @@ impl Pods {
 /// The index of the DaemonSet among the workloads.
 pub(super) const AGENT: usize = 0;
 
-/// A DaemonSet, and these pods shared out among three Deployments, a StatefulSet and pods without a controller.
+/// The index of the pods that kubelets alone run.
+pub(super) const PROXY: usize = 6;
+
+/// A DaemonSet, pods that kubelets alone run, and these pods shared out among three Deployments, a StatefulSet and pods without a controller.
 fn workloads(spec: &ClusterSpec, pods: u32) -> Vec<Workload> {
     let bare = (f64::from(pods) * spec.bare) as u32;
     let stateful = (pods - bare) / 8;
@@ -313,5 +334,6 @@ fn workloads(spec: &ClusterSpec, pods: u32) -> Vec<Workload> {
         ),
         workload("db", WorkloadKind::StatefulSet, stateful, None),
         workload("job", WorkloadKind::Bare, bare, None),
+        workload("proxy", WorkloadKind::Static, 0, None),
     ]
 }

@@ -1,7 +1,7 @@
 //! Controllers and the scheduler: a lost pod is made again at once and goes to the node that is preferred of those
 //! that take any.
 
-use super::pods::{AGENT, SimPod, WorkloadKind};
+use super::pods::{SimPod, WorkloadKind};
 use super::state::{Cluster, Due};
 use crate::world::{Guid, Millis};
 
@@ -21,9 +21,9 @@ impl Cluster {
         self.place(uid, now);
     }
 
-    /// A DaemonSet's pod ignores cordons and taints.
-    pub(super) fn make_agent(&mut self, vm: Guid, now: Millis) {
-        let uid = self.pods.make(AGENT, 0, now);
+    /// Pods of a DaemonSet and those that a kubelet alone runs ignore cordons and taints.
+    pub(super) fn make_here(&mut self, workload: usize, vm: Guid, now: Millis) {
+        let uid = self.pods.make(workload, 0, now);
         self.bind(uid, vm, now);
     }
 
@@ -53,7 +53,7 @@ impl Cluster {
             node.volumes += u32::from(mounts);
         });
         if self.opening {
-            self.pods.change(uid, |pod| (pod.started, pod.ready) = (true, true));
+            self.pods.change(uid, |pod| (pod.started, pod.ready) = (true, !pod.finished));
             return;
         }
         // It starts once its volume has left the node on which it was before.

@@ -26,6 +26,16 @@ pub struct ClusterSpec {
     pub others: f64,
     /// Share of nodes that the cloud controller deletes late.
     pub lingers: f64,
+    /// Share of the seconds of the first hours in which the server takes no request of ours.
+    pub throttled: f64,
+    /// Share of the minutes of the first hours in which the numbers of a budget are older than its rule.
+    pub stale: f64,
+    /// Share of the pods without a controller that have finished.
+    pub finished: f64,
+    /// How likely somebody deletes the namespace of these pods in the first hours.
+    pub namespace_ends: f64,
+    /// Each node has a pod that its kubelet alone runs.
+    pub static_pods: bool,
 }
 
 impl Default for ClusterSpec {
@@ -42,6 +52,11 @@ impl Default for ClusterSpec {
             outages: 0.0,
             others: 0.0,
             lingers: 0.0,
+            throttled: 0.0,
+            stale: 0.0,
+            finished: 0.0,
+            namespace_ends: 0.0,
+            static_pods: false,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::spec::ClusterSpec;
 use crate::ambient::Dice;
 use crate::model::cluster::Pod;
 use crate::model::ids::NodeName;
-use crate::world::{Guid, MINUTE, Millis};
+use crate::world::{Guid, MINUTE, Millis, SECOND};
 
 /// What happens by itself at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,10 @@ pub(super) enum Due {
     NodeGone(Guid),
     /// The pods of a node that is gone are collected.
     Collect(Guid),
+    /// The namespace of the pods without a controller is deleted.
+    NamespaceEnds,
+    /// The pod of a namespace that is being deleted is deleted.
+    Swept(u64),
     /// The budget of a guard allows its pod to go.
     GuardEnds(u64),
     /// A drain by another program tries again.
@@ -70,6 +74,8 @@ pub(in crate::sim) struct Cluster {
     pub(super) plain: BTreeMap<Guid, Millis>,
     /// Our writes of nodes so far.
     pub(super) marked: u64,
+    /// Somebody deleted the namespace of the pods without a controller.
+    pub(super) namespace_ends: bool,
 }
 
 impl Cluster {
@@ -94,6 +100,7 @@ impl Cluster {
             next_guard: 1,
             plain: BTreeMap::new(),
             marked: 0,
+            namespace_ends: false,
         };
         cluster.make_first_pods();
         cluster
@@ -106,6 +113,12 @@ impl Cluster {
         self.news.clear();
         if self.spec.others > 0.0 {
             self.due.insert((now + MINUTE, Due::Others));
+        }
+        let mut dice = self.dice.branch("namespace");
+        if dice.chance(self.spec.namespace_ends) {
+            let storm = self.calm_from.saturating_sub(now).max(1);
+            let at = now + dice.below(storm.unsigned_abs()) as Millis;
+            self.due.insert((at, Due::NamespaceEnds));
         }
     }
 
@@ -124,6 +137,16 @@ impl Cluster {
         }
         let minute = now.div_euclid(MINUTE) as u64;
         !self.dice.branch("outage").branch_number(minute).chance(self.spec.outages)
+    }
+
+    /// The server takes no request of ours until then.
+    pub fn busy_until(&self, now: Millis) -> Option<Millis> {
+        if now >= self.calm_from || self.spec.throttled <= 0.0 {
+            return None;
+        }
+        let mut dice = self.dice.branch("busy").branch_number(now.div_euclid(SECOND) as u64);
+        let is_busy = dice.chance(self.spec.throttled);
+        is_busy.then(|| now + SECOND * (1 + dice.below(10) as Millis))
     }
 
     /// A call has its effect: always while the cluster answers, and half of the time while its answers are lost.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets what cannot be stops")]
 
 mod taints;
+mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,7 +97,7 @@ impl Play {
 
     fn movable(&self, n: u64) -> Vec<Pod> {
         let pods = self.cluster.pods_on(vm(n)).into_iter();
-        pods.filter(|pod| !matches!(pod.owner, PodOwner::DaemonSet(_))).collect()
+        pods.filter(|pod| !pod.mirror && !matches!(pod.owner, PodOwner::DaemonSet(_))).collect()
     }
 
     fn evict(&mut self, n: u64) -> Vec<PodEndAnswer> {
@@ -153,7 +154,7 @@ impl Play {
                 WorkloadKind::Deployment => assert_eq!(lives, workload.replicas),
                 WorkloadKind::StatefulSet => assert_eq!(of().count() as u32, workload.replicas),
                 WorkloadKind::Bare => assert!(lives <= workload.replicas),
-                WorkloadKind::DaemonSet => {}
+                WorkloadKind::DaemonSet | WorkloadKind::Static => {}
             }
         }
     }
@@ -177,6 +178,10 @@ fn wild() -> ClusterSpec {
         two_budgets: 0.3,
         others: 0.3,
         lingers: 0.3,
+        throttled: 0.1,
+        stale: 0.2,
+        finished: 0.3,
+        static_pods: true,
         ..ClusterSpec::default()
     }
 }
@@ -197,7 +202,7 @@ fn plays(seed: u64, mut look: impl FnMut(&Play)) -> Play {
 
 #[test]
 fn no_pod_comes_to_a_cordoned_node() {
-    for seed in 0..30 {
+    for seed in 0..10 {
         let mut play = Play::new(wild(), seed);
         let mut dice = Dice::from_seed(seed).branch("deeds");
         let (mut before, mut cordons) = (play.picture(), 0);
@@ -402,32 +407,6 @@ fn nothing_is_deleted_while_no_node_is_ready() {
     assert!((1..6).flat_map(|n| play.movable(n)).all(|pod| pod.ending.is_some()));
     let back = play.movable(0);
     assert!(back.iter().all(|pod| pod.ready), "they run on after a while");
-}
-
-#[test]
-fn a_guard_blocks_until_its_time_and_two_budgets_block_too() {
-    for (two_budgets, double) in [(0.0, false), (1.0, true)] {
-        let blocked_for = 10 * MINUTE;
-        let spec = ClusterSpec { blocked: 1.0, blocked_for, two_budgets, ..ClusterSpec::default() };
-        let mut play = Play::new(spec, 5);
-        play.mark(0);
-        let blocks = |answer: &PodEndAnswer| match answer {
-            PodEndAnswer::TwoBudgets { .. } => double,
-            PodEndAnswer::BudgetSpent { say, .. } => !double && say.contains("guarded-1"),
-            _ => false,
-        };
-        assert_eq!(play.evict(0).iter().filter(|answer| blocks(answer)).count(), 1);
-        play.pass(9 * MINUTE);
-        let left = play.movable(0);
-        let [pod] = &*left else { panic!("{left:?}") };
-        let budgets = play.cluster.budgets_of("apps", play.now);
-        let counting: Vec<_> = budgets.iter().filter(|budget| budget.counts(pod)).collect();
-        assert_eq!(counting.len(), if double { 2 } else { 1 }, "{counting:?}");
-        assert!(counting.iter().all(|budget| !budget.never_allows()));
-        play.pass(2 * MINUTE);
-        assert_eq!(play.evict(0), [PodEndAnswer::Accepted]);
-        assert!(play.cluster.pods.guards.is_empty());
-    }
 }
 
 #[test]

@@ -210,7 +210,7 @@ const TURNS: [(&str, &str); 9] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn searching_finds_what_watching_finds(fields in some_fields(), turn in 0..TURNS.len() - 2) {

@@ -221,7 +221,7 @@ const PATTERNS: [(&str, i64); 12] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     /// Recomputes open and denied from the firings alone, minute by minute up to the promised change.
     #[test]
