@@ -5,14 +5,20 @@ import re
 import time
 
 from control import Failed, wait
-from kubelets import node_name
 from stage import PATIENCE
 from workloads import Workloads
 
 # The machines of each case's set.
-SETS = {"main": 12, "blocked": 3, "twice": 3, "blind": 3, "killed": 6}
+SETS = {"main": 12, "blocked": 3, "twice": 3, "blind": 3, "gone": 3, "unreachable": 4, "dying": 4, "away": 3,
+        "own": 3, "killed": 6}
+# Of the full form alone.
+FULL_SETS = {"crowded": 6}
+# Those whose daemon is killed or ended.
+ALONE = ("own", "killed")
 # Pods that a controller replaces elsewhere, of the workloads below.
 MAIN_PODS = 12 + 10 + 3
+# Four on each node.
+CROWD = 4 * FULL_SETS["crowded"]
 
 
 def many(work):
@@ -28,9 +34,17 @@ def many(work):
     work.finished("done")
 
 
+def crowd(work):
+    """No node has room for a pod more."""
+    work.deployment("web", CROWD, cpu="2")
+    work.budget("web", "web", maxUnavailable=4)
+
+
 def prepare(stage):
-    """Workloads run on all sets before any pool is managed."""
+    """Workloads run on all sets before any pool is managed, each on all nodes of its set."""
     client = stage.client
+    joined = lambda: all(len(stage.nodes_of(name)) == count for name, count in stage.sets.items())
+    wait("all machines are nodes", joined, 60)
     for name in stage.sets:
         stage.workloads[name] = Workloads(client, name)
     many(stage.workloads["main"])
@@ -38,12 +52,24 @@ def prepare(stage):
         stage.workloads[name].deployment(app, 2)
     stage.workloads["blocked"].budget("allows-nothing", "still", minAvailable=2)
     stage.workloads["twice"].budget("first", "both", minAvailable=1)
+    stage.workloads["own"].deployment("poolkeeper", 1)
+    stage.workloads["own"].deployment("web", 3)
+    stage.workloads["own"].budget("web", "web", minAvailable=2)
+    stage.workloads["unreachable"].deployment("web", 8, grace=60)
+    stage.workloads["unreachable"].budget("web", "web", minAvailable=7)
+    stage.workloads["gone"].deployment("web", 3)
+    stage.workloads["dying"].deployment("web", 8)
+    stage.workloads["dying"].budget("web", "web", minAvailable=8)
+    stage.workloads["away"].deployment("still", 2)
+    stage.workloads["away"].budget("allows-nothing", "still", minAvailable=2)
     stage.workloads["blind"].deployment("web", 3)
     stage.workloads["blind"].budget("web", "web", minAvailable=3)
     stage.workloads["killed"].deployment("web", 6)
     stage.workloads["killed"].budget("web", "web", minAvailable=5)
     stage.workloads["killed"].stateful("db", 2)
     stage.workloads["killed"].budget("db", "db", maxUnavailable="50%")
+    if "crowded" in stage.sets:
+        crowd(stage.workloads["crowded"])
     for name in stage.sets:
         stage.begin_witness(name)
     # Of two budgets of a pod the disruption controller counts one anew when the pod changes: this one is born with its
@@ -98,7 +124,7 @@ def twice(stage, table):
     stage.no_marks(name)
 
 
-def wait_told(stage, name, words):
+def wait_told(stage, name, words, seconds=120):
     """`explain` names all of it. The first line that does."""
     said = ""
 
@@ -108,7 +134,7 @@ def wait_told(stage, name, words):
         return all(re.search(word, said) for word in words)
 
     try:
-        wait(f"{name} says what it waits for", told, 120, 1)
+        wait(f"{name} says what it waits for", told, seconds, 1)
     except Failed as failed:
         raise Failed(f"{failed}, {words}; it says: {said}") from None
     return next((line.strip() for line in said.splitlines() if re.search(words[0], line)), said.splitlines()[0])
@@ -146,8 +172,8 @@ def doctor(stage, table):
     notes = [one["message"] for one in cluster["checks"] if one["outcome"] == "note" and one["check"] == "budgets"]
     if not any("blind/web (3 healthy of 3)" in note for note in notes) or any("main/" in note for note in notes):
         raise Failed(f"doctor says of the budgets {notes}: {cluster}")
-    # What the file of blind says depends on whether its case ran.
-    for pool in (one for one in said["pools"] if one["pool"] != "blind"):
+    # What the file of blind says depends on whether its case ran, and how many nodes away has.
+    for pool in (one for one in said["pools"] if one["pool"] not in ("blind", "away")):
         name = pool["pool"]
         nodes = [(one["outcome"], one["message"].split(" ")[0]) for one in pool["checks"] if one["check"] == "nodes"]
         known = [("ok", str(stage.sets[name]))]
@@ -156,15 +182,17 @@ def doctor(stage, table):
     table["doctor finds"] = findings[0]
 
 
+def drains(stage, table):
+    """A drain begins that waits."""
+    stage.write_pool("away", "2.0.0", surge=3)
+    wait("a drain of away begins", lambda: stage.marked("away"), PATIENCE)
+    wait_told(stage, "away", [r"away/still-\w+-\w+", "allows-nothing"])
+
+
 def apiserver(stage, table):
     """The apiserver is killed while a drain waits. Nothing goes meanwhile, and the drain ends after its return."""
-    name = "blocked"
+    name = "away"
     work = stage.workloads[name]
-    work.change_budget("allows-nothing", minAvailable=2)
-    stage.begin_witness(name)
-    stage.write_pool(name, "3.0.0", surge=3)
-    wait("a drain of blocked begins", lambda: stage.marked(name), PATIENCE)
-    wait_told(stage, name, [r"blocked/still-\w+-\w+", "allows-nothing"])
     stage.control.kill_apiserver()
     # A machine whose drain ended before may be on its way: the budget holds the others.
     held = {pod["spec"].get("nodeName") for pod in stage.pods_of(name, "still")}
@@ -173,53 +201,10 @@ def apiserver(stage, table):
     gone = held - {vm["id"] for vm in stage.emulator.set(name)["instances"]}
     if gone or not held:
         raise Failed(f"of the machines {sorted(held)} that a budget holds went while the cluster was away: {sorted(gone)}")
-    stage.daemon.must_run()
+    stage.homes["main"].daemon.must_run()
     began = time.monotonic()
     stage.control.start_apiserver()
     work.change_budget("allows-nothing", minAvailable=1)
     stage.wait_rolled(name)
     stage.no_marks(name)
     table["apiserver killed"] = f"the rollout ended {time.monotonic() - began:.0f} s after its return"
-
-
-def kills(stage, table, dice, count):
-    """The daemon is killed at any moment of its rollouts; the next one goes on."""
-    name, round_, done, drains = "killed", 1, 0, 0
-    while done < count:
-        round_ += 1
-        old = stage.nodes_of(name)
-        stage.cordon(dice.choice(sorted(old)))
-        stage.write_pool(name, f"{round_}.0.0", surge=3)
-        come = wait("a new node comes", lambda: sorted(set(stage.nodes_of(name)) - set(old)), PATIENCE)[0]
-        stage.cordon(come)
-        while done < count and not stage.is_rolled(name):
-            time.sleep(dice.uniform(0, 4))
-            drains += bool(stage.marked(name))
-            stage.daemon.kill()
-            done += 1
-            stage.start_daemon()
-            wait("it leads again", lambda: stage.daemon.told('"leading"') or stage.daemon.told("leading"), 60)
-        stage.wait_rolled(name)
-        stage.no_marks(name)
-    table["kills"] = f"{done}, {drains} of them while a node had a mark, in {round_ - 1} rollouts"
-    if not drains:
-        raise Failed("no kill fell into a drain: this proves too little")
-
-
-def compare(stage, table):
-    """The same workloads moved by hand: a machine more, `kubectl drain` of an old one, and it goes; twelve times."""
-    name, machines, began = "imagined", stage.imagined, time.monotonic()
-    machines.add(SETS["main"])
-    old = list(machines.there)
-    work = stage.workloads[name] = Workloads(stage.client, name)
-    many(work)
-    stage.begin_witness(name)
-    for instance in old:
-        machines.add(1)
-        wait("a new node comes", lambda: len(stage.nodes_of(name)) == SETS["main"] + 1, 60)
-        stage.control.kubectl("drain", node_name(name, instance), "--ignore-daemonsets", "--force", "--delete-emptydir-data")
-        machines.remove(instance)
-        wait("its node goes", lambda: len(stage.nodes_of(name)) == SETS["main"], 60)
-        stage.wait_none("the workloads run", work.not_whole, 60)
-    mean, most = stage.witness.moved(name, MAIN_PODS)
-    table["kubectl moves"] = f"{mean:.2f} of a pod on average, {most} at most, in {time.monotonic() - began:.0f} s"

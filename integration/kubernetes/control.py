@@ -17,10 +17,10 @@ from house import Failed, Process, wait
 
 from client import Client, Refused
 
-# Who the daemon is in the cluster: so it waits in the queues of service accounts, as in a pod.
-NAMESPACE, DAEMON = "poolkeeper", "system:serviceaccount:poolkeeper:poolkeeper"
-DAEMON_GROUPS = "system:serviceaccounts,system:serviceaccounts:poolkeeper"
-# What the daemon may do in a cluster: the role of the manual, without the right to delete pods, which no case needs and
+# Who the daemons are in the cluster: so they wait in the queues of service accounts, as in a pod.
+ACCOUNT, GROUP = "system:serviceaccount:poolkeeper:", "system:serviceaccounts:poolkeeper"
+DAEMONS = ("main", "own", "killed", "size")
+# What a daemon may do in a cluster: the role of the manual, without the right to delete pods, which no case needs and
 # doctor must miss.
 RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch", "patch", "delete"]},
@@ -29,14 +29,14 @@ RULES = [
     {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]},
     {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["list"]},
 ]
-# Of everybody what ends pods and changes nodes, with the bodies; of the daemon every call.
+# Of everybody what ends pods and changes nodes, with the bodies; of the daemons every call.
 AUDIT = {
     "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "omitManagedFields": True,
     "rules": [
         {"level": "Request", "resources": [{"group": "", "resources": ["pods/eviction"]}]},
         {"level": "Request", "verbs": ["delete", "deletecollection"], "resources": [{"group": "", "resources": ["pods"]}]},
         {"level": "Request", "verbs": ["patch", "update", "delete"], "resources": [{"group": "", "resources": ["nodes"]}]},
-        {"level": "Metadata", "users": [DAEMON]},
+        {"level": "Metadata", "userGroups": [GROUP]},
         {"level": "None"},
     ],
 }
@@ -86,11 +86,12 @@ class Control:
         self.openssl("genrsa", "-out", "accounts.key", 2048)
 
     def tokens(self):
-        self.token = secrets.token_hex(16)
+        tokens = {name: secrets.token_hex(16) for name in DAEMONS}
         table = self.home / "tokens.csv"
         table.touch(0o600)
-        table.write_text(f'{self.token},{DAEMON},1,"{DAEMON_GROUPS}"\n')
-        self.kubeconfig = self.write_kubeconfig("daemon", {"token": self.token})
+        table.write_text("".join(f'{token},{ACCOUNT}{name},{name},"system:serviceaccounts,{GROUP}"\n'
+                                 for name, token in tokens.items()))
+        self.kubeconfigs = {name: self.write_kubeconfig(name, {"token": token}) for name, token in tokens.items()}
         files = {"client-certificate": str(self.home / "admin.crt"), "client-key": str(self.home / "admin.key")}
         self.admin_kubeconfig = self.write_kubeconfig("admin", files)
 
@@ -109,16 +110,20 @@ class Control:
     def client(self):
         return Client(self.port, self.home / "ca.crt", self.home / "admin.crt", self.home / "admin.key")
 
-    def start(self):
+    def start_store(self):
+        """Objects and rights, and nobody who acts on them."""
         self.start_etcd()
         self.start_apiserver()
+        self.give_rights()
+
+    def start(self):
+        self.start_store()
         common = ["--kubeconfig", self.admin_kubeconfig, "--leader-elect=false", "--secure-port", "0"]
         self.begin("kube-controller-manager", *common, "--service-account-private-key-file", "accounts.key",
                    "--root-ca-file", "ca.crt", "--node-monitor-grace-period", NODE_GRACE, "--node-startup-grace-period",
                    NODE_GRACE, "--node-monitor-period", "1s", "--flex-volume-plugin-dir", self.home / "flex",
                    "--kube-api-qps", "200", "--kube-api-burst", "400")
         self.begin("kube-scheduler", *common, "--kube-api-qps", "200", "--kube-api-burst", "400")
-        self.give_rights()
 
     def begin(self, name, *flags):
         command = [self.bin / name, *map(str, flags)]
@@ -171,7 +176,7 @@ class Control:
         client.create("clusterroles", {"metadata": {"name": "poolkeeper"}, "rules": RULES})
         client.create("clusterrolebindings", {
             "metadata": {"name": "poolkeeper"}, "roleRef": {**group, "kind": "ClusterRole", "name": "poolkeeper"},
-            "subjects": [{**group, "kind": "User", "name": DAEMON}],
+            "subjects": [{**group, "kind": "Group", "name": GROUP}],
         })
 
     def kubectl(self, *words, seconds=600):

@@ -9,14 +9,24 @@ import time
 import traceback
 
 import cases
+import compare
+import kills
+import own
+import silent
 from control import Failed
+from size import Size
 from stage import Stage
 from witness import Calls, judge_nodes, judge_pods
 
-# What runs beside each other first, and what then has the daemon for itself.
-BESIDE = {"rolls": "main", "blocked": "blocked", "twice": "twice", "blind": "blind"}
-AFTER = {"doctor": "main", "apiserver": "blocked", "kills": "killed"}
+# What runs beside each other first, beside kills and size, and what then has the cluster for itself.
+BESIDE = (cases.rolls, cases.blocked, cases.twice, cases.blind, silent.gone, silent.unreachable, silent.dying,
+          own.own)
+AFTER = (cases.doctor, cases.apiserver)
+# What only the full form plays.
+FULL = (compare.compare, compare.crowded)
 KILLS, FULL_KILLS = 6, 60
+# Nodes of the large cluster, and seconds of its rest.
+SIZE, FULL_SIZE = (100, 45), (1000, 600)
 
 
 def beside(tasks):
@@ -41,33 +51,33 @@ def beside(tasks):
 
 def play(stage, options, dice, table):
     """Returns what is wrong."""
-    cases.prepare(stage)
-    with_daemon = [name for name in options.only if name != "compare"]
-    if with_daemon:
-        for name in {**BESIDE, **AFTER}.values():
+    if options.only != ["size"]:
+        cases.prepare(stage)
+    if set(options.only) - {"compare", "size"}:
+        for name in stage.sets:
             stage.write_pool(name, "1.0.0", clustered=name != "blind")
         stage.start_daemon()
-    tasks = {name: lambda name=name: getattr(cases, name)(stage, table) for name in BESIDE if name in options.only}
-    if "compare" in options.only and not options.full:
-        tasks["compare"] = lambda: cases.compare(stage, table)
+    chosen = lambda cases: [case for case in cases if case.__name__ in options.only]
+    tasks = {case.__name__: lambda case=case: case(stage, table) for case in chosen(BESIDE)}
+    if "kills" in options.only:
+        tasks["kills"] = lambda: kills.kills(stage, table, dice, options.kills)
+    if "size" in options.only:
+        size = Size(options.program, options.components, options.scratch, *(FULL_SIZE if options.full else SIZE))
+        tasks["size"] = lambda: size.run(table)
+    if "apiserver" in options.only:
+        tasks["drains"] = lambda: cases.drains(stage, table)
     wrong = beside(tasks)
     if "rolls" in options.only and not wrong:
         wrong += judge_calls(stage, table)
     if wrong:
         return wrong
-    if "doctor" in options.only:
-        cases.doctor(stage, table)
-    if "apiserver" in options.only:
-        cases.apiserver(stage, table)
-    if "kills" in options.only:
-        cases.kills(stage, table, dice, options.kills)
-    if "compare" in options.only and options.full:
-        cases.compare(stage, table)
+    for case in chosen(AFTER) + chosen(FULL):
+        case(stage, table)
     return []
 
 
 def judge_calls(stage, table):
-    calls = Calls(stage.audit.ours())
+    calls = Calls(stage.audit.ours("main"))
     budgets = {}
     for budget in stage.budgets.all():
         namespace = budget["metadata"]["namespace"]
@@ -92,26 +102,28 @@ def judge(stage, options, table):
     wrong += stage.kubelets.wrong + stage.broken
     for name in sorted(drained):
         left = stage.witness.left(name).items()
-        table[f"{name}, lowest"] = ", ".join(f"{budget} {healthy} of {desired}" for budget, (healthy, desired) in left)
-    if stage.daemon:
-        evicted = sum(1 for one in ours if one.get("objectRef", {}).get("subresource") == "eviction")
-        table["evictions asked"] = evicted
-        wrong += [f"the daemon says {line}" for line in stage.daemon.errors()[:3]]
-    return wrong
+        said = ", ".join(f"{budget} {healthy} of {desired}" for budget, (healthy, desired) in left)
+        table[f"{name}, lowest"] = said or "no budget"
+    table["evictions asked"] = sum(1 for one in ours if one.get("objectRef", {}).get("subresource") == "eviction")
+    daemons = [(name, home.daemon) for name, home in stage.homes.items() if home.daemon]
+    return wrong + [f"the daemon of {name} says {line}" for name, daemon in daemons for line in daemon.errors()[:3]]
 
 
 def choose():
-    every = [*BESIDE, *AFTER, "compare"]
+    short = [*(case.__name__ for case in BESIDE + AFTER), "kills", "size"]
+    full = [case.__name__ for case in FULL]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True)
     parser.add_argument("--components", required=True)
     parser.add_argument("--scratch", required=True)
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--only", action="append", choices=every)
+    parser.add_argument("--only", action="append", choices=short + full)
     parser.add_argument("--kills", type=int)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
     options = parser.parse_args()
-    options.only = options.only or (every if options.full else [name for name in every if name != "compare"])
+    options.only = options.only or (short + full if options.full else short)
+    # Each of them may be asked for alone, in its short form.
+    options.sets = cases.SETS | (cases.FULL_SETS if "crowded" in options.only else {})
     options.kills = options.kills or (FULL_KILLS if options.full else KILLS)
     return options
 
@@ -119,7 +131,8 @@ def choose():
 def main():
     options, began, table, wrong = choose(), time.monotonic(), {}, []
     print(f"kubernetes: seed {options.seed}", flush=True)
-    stage = Stage(options.program, options.components, options.scratch, cases.SETS)
+    stage = Stage(options.program, options.components, options.scratch, options.sets, cases.ALONE)
+    stage.full = options.full
     try:
         stage.start()
         table["control plane"] = f"up in {time.monotonic() - began:.0f} s"

@@ -46,6 +46,34 @@ def provider_id(set_id, instance):
     return f"azure://{'/'.join(parts)}/virtualMachines/{instance}"
 
 
+def scale_set(key):
+    return key[0].rsplit("/", 1)[1]
+
+
+def conditions():
+    """Of a kubelet that is well."""
+    return [condition(kind, "False", "KubeletHasEnough") for kind in PRESSURES] + [condition("Ready", "True", "KubeletReady")]
+
+
+def node_of(key):
+    of, name = scale_set(key), node_name(scale_set(key), key[1])
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", SET: of}},
+        "spec": {"providerID": provider_id(*key)},
+        "status": {"capacity": ROOM, "allocatable": ROOM, "nodeInfo": UNSAID, "conditions": conditions()},
+    }
+
+
+def ready_since(node):
+    """How its Ready condition stands, and since when."""
+    [ready] = [one for one in node["status"]["conditions"] if one["type"] == "Ready"]
+    return ready["status"], ready["lastTransitionTime"]
+
+
+def is_ready(node):
+    return ready_since(node)[0] == "True"
+
+
 class Imagined:
     """Machines that are only told of: for what needs no Azure."""
 
@@ -65,12 +93,14 @@ class Imagined:
 
 
 class Kubelets(threading.Thread):
-    """`source.machines()` tells which machines there are, by set and instance, and whether each runs."""
+    """`source.machines()` tells which machines there are, by set and instance, and whether each runs. A case may order
+    otherwise: sets whose nodes the cloud controller leaves, machines whose kubelets are mute, and kubelets that speak
+    although their machine is gone."""
 
     def __init__(self, client, source, pods):
         super().__init__(daemon=True, name="kubelets")
         self.client, self.source, self.pods = client, source, pods
-        self.cloud_deletes, self.stops = True, False
+        self.kept, self.mute, self.speaking, self.stops = set(), set(), set(), False
         # By machine: the name of its Node, and since when the machine does not run.
         self.nodes, self.silent, self.wrong = {}, {}, []
         self.timers, self.order, self.changed = [], itertools.count(), threading.Condition()
@@ -92,30 +122,42 @@ class Kubelets(threading.Thread):
             if runs and key not in self.nodes:
                 self.register(key)
         for key in list(self.nodes):
-            if not machines.get(key):
+            if key in self.mute or not machines.get(key) and key not in self.speaking:
                 self.fall_silent(key)
         now = time.monotonic()
         for key, since in list(self.silent.items()):
-            if key not in machines and self.cloud_deletes and now - since > FORGETS:
+            if key not in machines and scale_set(key) not in self.kept and now - since > FORGETS:
                 self.forget(key)
 
     def register(self, key):
-        set_id, instance = key
-        scale_set = set_id.rsplit("/", 1)[1]
-        name = node_name(scale_set, instance)
-        conditions = [condition(kind, "False", "KubeletHasEnough") for kind in PRESSURES]
-        node = {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", SET: scale_set}},
-            "spec": {"providerID": provider_id(set_id, instance)},
-            "status": {"capacity": ROOM, "allocatable": ROOM, "nodeInfo": UNSAID,
-                       "conditions": conditions + [condition("Ready", "True", "KubeletReady")]},
-        }
+        node = node_of(key)
         try:
             self.client.create("nodes", node)
         except Refused as refused:
             if refused.code != 409:
                 raise
-        self.nodes[key] = name
+        self.nodes[key] = node["metadata"]["name"]
+
+    def key_of(self, name):
+        return next(key for key, node in self.nodes.items() if node == name)
+
+    def silent_nodes(self):
+        return {self.nodes[key] for key in list(self.silent) if key in self.nodes}
+
+    def speak_again(self, name):
+        """The kubelet was only away: its machine is gone, and yet it speaks."""
+        key = self.key_of(name)
+        self.speaking.add(key)
+        self.change("nodes", name, {"status": {"conditions": conditions()}})
+        del self.silent[key]
+
+    def register_again(self, name):
+        """Another object of the name."""
+        key = self.key_of(name)
+        self.speaking.add(key)
+        self.client.delete("nodes", name)
+        self.register(key)
+        del self.silent[key]
 
     def fall_silent(self, key):
         """What the node lifecycle controller says of a kubelet that is silent for 40 s; here it says so at once."""
@@ -152,8 +194,8 @@ class Kubelets(threading.Thread):
         return {name for key, name in self.nodes.items() if key not in self.silent}
 
     def heard_node(self, uid, before, now):
-        if now is None and before and before["metadata"]["name"] in self.live():
-            self.wrong.append(f"node {before['metadata']['name']} was deleted while its machine ran")
+        if now is None and before and is_ready(before):
+            self.wrong.append(f"node {before['metadata']['name']} was deleted while its kubelet spoke")
 
     def heard_pod(self, uid, before, now):
         if now is None or not now["spec"].get("nodeName"):

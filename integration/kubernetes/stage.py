@@ -1,4 +1,4 @@
-"""One control plane, one emulator, one daemon, and who watches them."""
+"""One control plane, one emulator, daemons, and who watches them."""
 
 import json
 import pathlib
@@ -52,14 +52,54 @@ class Emulator(house.Emulator):
     def set(self, name):
         return next(one for one in self.sets() if one["id"].endswith(f"/{name}"))
 
+    def happen(self, name, instance, deed):
+        order = {"set": name, "instance": instance, "deed": deed}
+        house.get(f"{self.url}/_control/deeds", json.dumps(order).encode())
+
+
+class Home:
+    """The folder of a daemon: its pools, its store, and how it comes to the cluster as its own account."""
+
+    def __init__(self, program, folder, kubeconfig):
+        self.program, self.folder, self.kubeconfig, self.daemon = program, folder, kubeconfig, None
+        (folder / "pools").mkdir(parents=True)
+
+    def start(self, emulator, *more, cluster=True):
+        named = ["--set", f"clusters.main.kubeconfig={self.kubeconfig}"] if cluster else []
+        self.daemon = house.Daemon(self.program, self.folder, emulator, *named, "--set", "lease.ttl=5s", "--set", "reload=1s",
+                                   *more)
+        self.daemon.open()
+
+    def write_pool(self, name, pool):
+        """The daemon reads it within a second."""
+        aside = self.folder / f"aside-{name}"
+        aside.write_text(json.dumps(pool))
+        aside.rename(self.folder / "pools" / f"{name}.yaml")
+
+    def ask(self, *words):
+        command = [self.program, *words, "--server", self.daemon.url]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60, env=house.ENV, stdin=subprocess.DEVNULL)
+        return said.stdout + said.stderr
+
+
+def pool_of(name, count, version, surge=2, unavailable=0, **sections):
+    return {
+        "apiVersion": "poolkeeper/v1", "kind": "Pool", "name": name, "scaleSet": set_id(name), "adopt": "roll",
+        "replicas": {"owner": "pool", "count": count}, "model": {"image": image(version)},
+        "rollout": {"maxSurge": surge, "maxUnavailable": unavailable, "minReady": "1s", "ramp": "off", "coalesce": "1s"},
+        **sections,
+    }
+
 
 class Stage:
-    def __init__(self, program, components, scratch, sets):
+    """`alone`: the sets that have a daemon of their own, which their case starts."""
+
+    def __init__(self, program, components, scratch, sets, alone=()):
         self.program, self.home, self.sets = program, pathlib.Path(scratch), sets
-        (self.home / "pools").mkdir()
-        self.began, self.broken, self.versions = [], [], dict.fromkeys(sets, FIRST)
-        self.workloads, self.daemon, self.imagined = {}, None, Imagined(set_id("imagined"))
+        self.broken, self.versions, self.workloads = [], dict.fromkeys(sets, FIRST), {}
+        self.imagined, self.packed = Imagined(set_id("imagined")), Imagined(set_id("packed"))
         self.control = Control(components, self.home / "control")
+        self.homes = {name: Home(program, self.home / name, self.control.kubeconfigs[name]) for name in ("main", *alone)}
         self.emulator = None
 
     def start(self):
@@ -80,7 +120,7 @@ class Stage:
         self.kubelets.start()
 
     def machines(self):
-        return self.emulator.machines() | self.imagined.machines()
+        return self.emulator.machines() | self.imagined.machines() | self.packed.machines()
 
     def nodes_of(self, name):
         return {node["metadata"]["name"]: node for node in self.nodes.all() if node["metadata"]["labels"].get("suite/set") == name}
@@ -100,43 +140,28 @@ class Stage:
         self.wait_none(f"the workloads of {name} run", work.unsettled, 120)
         self.witness.begin(name)
 
-    def write_pool(self, name, version, clustered=True, surge=2, drain=None):
-        """The daemon reads it within a second."""
-        self.versions[name] = version
-        pool = {
-            "apiVersion": "poolkeeper/v1", "kind": "Pool", "name": name, "scaleSet": set_id(name), "adopt": "roll",
-            "replicas": {"owner": "pool", "count": self.sets[name]}, "model": {"image": image(version)},
-            "rollout": {"maxSurge": surge, "maxUnavailable": 0, "minReady": "1s", "ramp": "off", "coalesce": "1s"},
-        }
-        if clustered:
-            pool["cluster"] = "main"
-        if drain:
-            pool["drain"] = drain
-        aside = self.home / f"aside-{name}"
-        aside.write_text(json.dumps(pool))
-        aside.rename(self.home / "pools" / f"{name}.yaml")
+    def home_of(self, name):
+        return self.homes.get(name, self.homes["main"])
 
-    def start_daemon(self):
-        self.daemon = house.Daemon(
-            self.program, self.home, self.emulator, "--set", f"clusters.main.kubeconfig={self.control.kubeconfig}",
-            "--set", "lease.ttl=5s", "--set", "reload=1s",
-        )
-        self.daemon.open()
+    def write_pool(self, name, version, clustered=True, **more):
+        self.versions[name] = version
+        cluster = {"cluster": "main"} if clustered else {}
+        self.home_of(name).write_pool(name, pool_of(name, self.sets[name], version, **cluster, **more))
+
+    def start_daemon(self, name="main", *more):
+        self.home_of(name).start(self.emulator, *more)
 
     def explain(self, name):
         """What a person reads who asks why a pool waits, and then for each of its nodes that a drain holds."""
-        return "".join(self.ask("explain", name, *node) for node in [(), *((node,) for node in self.marked(name))])
-
-    def ask(self, *words):
-        command = [self.program, *words, "--server", self.daemon.url]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=60, env=house.ENV, stdin=subprocess.DEVNULL)
-        return said.stdout + said.stderr
+        asked = [(), *((node,) for node in self.marked(name))]
+        return "".join(self.home_of(name).ask("explain", name, *node) for node in asked)
 
     def doctor(self):
         """Its exit code and its document, of all pools, with the daemon's own way to the cluster."""
         settings = self.home / "doctor.yaml"
-        settings.write_text(json.dumps({"clusters": {"main": {"kubeconfig": str(self.control.kubeconfig)}}}))
-        files = [word for file in sorted((self.home / "pools").glob("*.yaml")) for word in ("--pool-file", file)]
+        home = self.homes["main"]
+        settings.write_text(json.dumps({"clusters": {"main": {"kubeconfig": str(home.kubeconfig)}}}))
+        files = [word for file in sorted((home.folder / "pools").glob("*.yaml")) for word in ("--pool-file", file)]
         command = [
             self.program, "doctor", *files, "--settings", settings, "--output", "json", "--arm", self.emulator.url,
             "--authority", self.emulator.url, "--auth", "client-secret", "--tenant", self.emulator.tenant,
@@ -155,7 +180,7 @@ class Stage:
 
     def is_rolled(self, name):
         """Its machines are as many as they should be and on the image, and the cluster has a node for each of them."""
-        self.daemon.must_run()
+        self.home_of(name).daemon.must_run()
         one, count = self.emulator.set(name), self.sets[name]
         new = all(vm["image"].rstrip('"}').endswith(f"/{self.versions[name]}") for vm in one["instances"])
         return new and len(one["instances"]) == one["ready"] == len(self.nodes_of(name)) == count
@@ -179,7 +204,7 @@ class Stage:
     def end(self):
         if hasattr(self, "kubelets"):
             self.kubelets.stops = True
-        for process in (self.daemon, self.emulator):
+        for process in (*(home.daemon for home in self.homes.values()), self.emulator):
             if process:
                 process.kill()
         self.control.end()

@@ -1,4 +1,4 @@
-"""What a watch of pods and budgets shows, and what the apiserver's audit log says: nothing that the daemon tells."""
+"""What a watch of pods and budgets shows, and what the apiserver's audit log says: nothing that a daemon tells."""
 
 import collections
 import datetime
@@ -6,12 +6,12 @@ import json
 import re
 import threading
 
-from control import DAEMON
+from control import ACCOUNT
 
 MARK = "poolkeeper/drain"
 EXCLUDE = "node.kubernetes.io/exclude-from-external-load-balancers"
 WAITING = "poolkeeper/waiting"
-# All that a change of a node by the daemon may name.
+# All that a change of a node by a daemon may name.
 OURS = {"spec.unschedulable", f"metadata.labels.{EXCLUDE}", f"metadata.annotations.{MARK}"}
 UNTOUCHED = {"metadata.resourceVersion", "metadata.uid"}
 
@@ -46,6 +46,11 @@ class Witness:
                     self.generation[uid] = 0
             self.moves[namespace] = 0
             self.count(namespace)
+
+    def leave(self, namespace):
+        """What comes breaks its budgets by itself."""
+        with self.lock:
+            self.watched.discard(namespace)
 
     def heard_pod(self, uid, before, now):
         with self.lock:
@@ -161,8 +166,13 @@ class Audit:
         self.all += [one for one in new if one["verb"] != "watch" or one["stage"] == "ResponseStarted"]
         return self.all
 
-    def ours(self):
-        return [one for one in self.read() if one["user"]["username"] == DAEMON]
+    def ours(self, name=""):
+        """What all daemons asked for, or the one of that name."""
+        return [one for one in self.read() if is_ours(one) and one["user"]["username"].endswith(name)]
+
+
+def is_ours(one):
+    return one["user"]["username"].startswith(ACCOUNT)
 
 
 def subject(one):
@@ -170,19 +180,39 @@ def subject(one):
     return "/".join(part for part in (of.get("resource"), of.get("subresource")) if part) or one["requestURI"]
 
 
+def puts_mark(one):
+    """With it the drain of a node begins."""
+    is_change = one["verb"] == "patch" and subject(one) == "nodes" and code(one) < 300
+    return is_change and bool(changed(one.get("requestObject") or {}).get(f"metadata.annotations.{MARK}"))
+
+
 def code(one):
     return one.get("responseStatus", {}).get("code", 0)
 
 
+def evicted_uid(one):
+    """The pod that an eviction names."""
+    asked = one.get("requestObject") or {}
+    return ((asked.get("deleteOptions") or {}).get("preconditions") or {}).get("uid")
+
+
+def is_eviction(one):
+    return one["verb"] == "create" and subject(one) == "pods/eviction"
+
+
 def judge_pods(ours, witness):
-    """Every eviction names the pod that is meant, and no pod of a budget is ended past its budget."""
-    wrong = []
+    """Every eviction names the pod that is meant, none is asked again once it is granted, and no pod of a budget is ended
+    past its budget."""
+    wrong, granted = [], set()
     for one in ours:
         of = one.get("objectRef", {})
         where = f"{of.get('namespace')}/{of.get('name')}"
-        if one["verb"] == "create" and subject(one) == "pods/eviction":
-            asked = one.get("requestObject") or {}
-            uid = ((asked.get("deleteOptions") or {}).get("preconditions") or {}).get("uid")
+        if is_eviction(one):
+            uid = evicted_uid(one)
+            if uid in granted:
+                wrong.append(f"{where} was evicted again")
+            if code(one) == 201:
+                granted.add(uid)
             if uid is None:
                 wrong.append(f"the eviction of {where} names no uid")
             elif uid not in witness.uids[of["namespace"], of["name"]]:
@@ -194,32 +224,32 @@ def judge_pods(ours, witness):
 
 
 def judge_nodes(audit, there):
-    """Each change of a node by the daemon puts its mark or its taint or takes it back, and what others cordoned stays
+    """Each change of a node by a daemon puts its mark or its taint or takes it back, and what others cordoned stays
     so. `there`: the nodes at the end."""
     wrong, cordoned_by, marked, tainted = [], {}, set(), set()
     for one in audit:
         if subject(one) != "nodes" or one["verb"] not in ("patch", "update", "delete") or code(one) >= 300:
             continue
-        node, is_ours = one["objectRef"]["name"], one["user"]["username"] == DAEMON
+        node, ours = one["objectRef"]["name"], is_ours(one)
         if one["verb"] == "delete":
             cordoned_by.pop(node, None)
             marked.discard(node)
             tainted.discard(node)
-            if is_ours and not names_object(one):
+            if ours and not names_object(one):
                 wrong.append(f"node {node} was deleted whatever object it is by now")
             continue
-        if is_ours and isinstance(one.get("requestObject"), list):
+        if ours and isinstance(one.get("requestObject"), list):
             wrong += judge_taint(node, one["requestObject"], tainted)
             continue
         names = changed(one.get("requestObject") or {})
         cordons = names.get("spec.unschedulable", "not named")
-        if is_ours:
+        if ours:
             wrong += judge_change(node, names, node in marked, cordoned_by.get(node))
             (marked.discard if names.get(f"metadata.annotations.{MARK}") is None else marked.add)(node)
         if cordons in (None, False):
             cordoned_by.pop(node, None)
         elif cordons is True:
-            cordoned_by.setdefault(node, "ours" if is_ours else "others")
+            cordoned_by.setdefault(node, "ours" if ours else "others")
     for node in there:
         wrong += judge_left(node, cordoned_by.get(node["metadata"]["name"]))
     return wrong
@@ -277,7 +307,7 @@ NODE_IN_LIST = re.compile(r"spec\.nodeName(?:%3D|=)([a-z0-9.-]+)", re.IGNORECASE
 
 
 class Calls:
-    """What the daemon asked of the cluster for its drains, in parts."""
+    """What a daemon asked of the cluster for its drains, in parts."""
 
     def __init__(self, ours):
         self.parts, self.drained, self.refused = collections.Counter(), set(), 0
@@ -290,9 +320,8 @@ class Calls:
             if subject(one) == "pods/eviction":
                 self.refused += code(one) in (429, 500)
                 self.evicted += code(one) == 201
-            if one["verb"] == "patch" and subject(one) == "nodes" and code(one) < 300:
-                if changed(one.get("requestObject") or {}).get(f"metadata.annotations.{MARK}"):
-                    self.drained.add(one["objectRef"]["name"])
+            if puts_mark(one):
+                self.drained.add(one["objectRef"]["name"])
         self.waits = self.looks(ours)
 
     @staticmethod
@@ -314,4 +343,8 @@ class Calls:
 
 
 def moment(one):
-    return datetime.datetime.fromisoformat(one["requestReceivedTimestamp"].replace("Z", "+00:00")).timestamp()
+    return time_of(one["requestReceivedTimestamp"])
+
+
+def time_of(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

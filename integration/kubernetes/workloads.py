@@ -13,20 +13,21 @@ class Workloads:
         self.apps = []
         client.create("namespaces", {"metadata": {"name": scale_set}})
 
-    def pod(self, labels):
-        container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
-        return {"metadata": {"labels": labels}, "spec": {"containers": [container], "nodeSelector": {SET: self.namespace}}}
+    def pod(self, labels, cpu="100m", grace=30):
+        container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}}}
+        return {"metadata": {"labels": labels}, "spec": {"containers": [container], "nodeSelector": {SET: self.namespace},
+                                                         "terminationGracePeriodSeconds": grace}}
 
-    def app(self, kind, name, count=None, **more):
-        template = self.pod({"app": name, "kind": kind})
+    def app(self, kind, name, count=None, of_pod=None, **more):
+        template = self.pod({"app": name, "kind": kind}, **of_pod or {})
         spec = {"selector": {"matchLabels": {"app": name}}, "template": template, **more}
         if count is not None:
             spec["replicas"] = count
         self.client.create(kind, {"kind": APPS[kind], "metadata": {"name": name}, "spec": spec}, self.namespace)
         self.apps.append((kind, name, count))
 
-    def deployment(self, name, count):
-        self.app("deployments", name, count)
+    def deployment(self, name, count, **of_pod):
+        self.app("deployments", name, count, of_pod)
 
     def stateful(self, name, count):
         """With a volume for each pod, so that a pod has its own again wherever it runs."""

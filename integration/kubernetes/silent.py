@@ -1,0 +1,148 @@
+"""Nodes whose kubelets say nothing: those of machines that are gone, and those of machines that must be replaced."""
+
+import collections
+import itertools
+import time
+
+from cases import wait_told
+from control import Failed, wait
+from kubelets import ready_since
+from stage import PATIENCE
+from witness import Audit, code, evicted_uid, is_eviction, moment, subject, time_of
+
+# Seconds that the node of a machine which is gone may stay.
+STAYS = 30
+# A failed machine waits so long for pods that a budget holds.
+FAILED_AFTER = "20s"
+
+
+def gone(stage, table):
+    """The cloud controller deletes no node of three machines that went. The daemon deletes the one whose kubelet stays
+    silent; not the one whose kubelet speaks again, nor another object that has the name of one. Once these are silent
+    too, they go."""
+    name, kubelets = "gone", stage.kubelets
+    kubelets.kept.add(name)
+    uids = {node: one["metadata"]["uid"] for node, one in stage.nodes_of(name).items()}
+    silent, back, anew = sorted(uids)
+    stage.write_pool(name, "2.0.0", surge=3, drain=deletes())
+    wait("the machines of gone go", lambda: kubelets.silent_nodes() >= set(uids), PATIENCE)
+    kubelets.speak_again(back)
+    kubelets.register_again(anew)
+    look_until(stage, lambda: silent not in stage.nodes_of(name), f"node {silent} is deleted")
+    enough = time.monotonic() + STAYS + 10
+    look_until(stage, lambda: time.monotonic() > enough, "time passes")
+    there = stage.nodes_of(name)
+    if back not in there or anew not in there or uids[anew] == there[anew]["metadata"]["uid"]:
+        raise Failed(f"of {back}, whose kubelet speaks again, and {anew}, which registered again, there is {sorted(there)}")
+    uids[anew] = there[anew]["metadata"]["uid"]
+    kubelets.speaking.clear()
+    wait("they are silent again", lambda: kubelets.silent_nodes() >= {back, anew}, 60)
+    since = {node: ready_since(stage.client.get("nodes", node))[1] for node in (back, anew)}
+    look_until(stage, lambda: not {back, anew} & set(stage.nodes_of(name)), f"the nodes {back} and {anew} are deleted")
+    judge_deletions(stage, uids, since)
+    stage.wait_rolled(name)
+    stage.no_marks(name)
+    table["gone"] = f"3 nodes deleted, two of them {STAYS} s after their kubelets were silent again"
+
+
+def deletes():
+    return {"nodeDeletion": f"{STAYS}s"}
+
+
+def look_until(stage, until, what):
+    """A pool at rest is looked at every five minutes; at once, when its file changes."""
+    surges, end = itertools.cycle((2, 3)), time.monotonic() + PATIENCE
+    while not until():
+        if time.monotonic() > end:
+            raise Failed(f"waited {PATIENCE} s in vain: {what}\n{stage.explain('gone')}")
+        stage.write_pool("gone", "2.0.0", surge=next(surges), drain=deletes())
+        time.sleep(4)
+
+
+def judge_deletions(stage, uids, since):
+    """Each once, by its uid and version, and not before its time."""
+    asked = [one for one in Audit(stage.control.audit_log).ours("main")
+             if one["verb"] == "delete" and subject(one) == "nodes" and one["objectRef"]["name"] in uids]
+    done = {one["objectRef"]["name"]: one for one in asked if code(one) < 300}
+    if set(done) != set(uids) or len(asked) != len(uids):
+        raise Failed(f"the daemon asked {len(asked)} times to delete the nodes {sorted(done)}, and {sorted(uids)} are gone")
+    for node, one in done.items():
+        names = (one.get("requestObject") or {}).get("preconditions") or {}
+        if names.get("uid") != uids[node] or not names.get("resourceVersion"):
+            raise Failed(f"the deletion of node {node} names {names}, and its uid is {uids[node]}")
+        early = STAYS - (moment(one) - time_of(since[node])) if node in since else 0
+        if early > 1:
+            raise Failed(f"node {node} was deleted {early:.0f} s before its time")
+
+
+def unreachable(stage, table):
+    """The kubelet of a node is mute, and its machine is outdated: its pods are asked to end, once each, and count as
+    ended after their grace."""
+    name, work, kubelets = "unreachable", stage.workloads["unreachable"], stage.kubelets
+    of_node = collections.Counter(pod["spec"]["nodeName"] for pod in stage.pods_of(name, "web"))
+    dead = min(of_node, key=of_node.get)
+    pods = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in stage.pods_of(name, "web")
+            if pod["spec"]["nodeName"] == dead}
+    # One more than those of the node may be missing.
+    work.change_budget("web", minAvailable=8 - len(pods) - 1)
+    stage.begin_witness(name)
+    kubelets.mute.add(kubelets.key_of(dead))
+    wait(f"node {dead} is silent", lambda: ready_since(stage.nodes_of(name)[dead])[0] == "Unknown", 60)
+    began = time.monotonic()
+    stage.write_pool(name, "2.0.0", surge=4)
+    table["unreachable says"] = wait_told(stage, name, [f"{name}/(?:{'|'.join(pods.values())}).*ending"])
+    wait(f"node {dead} goes", lambda: dead not in stage.nodes_of(name), PATIENCE)
+    took = time.monotonic() - began
+    stage.wait_rolled(name)
+    stage.no_marks(name)
+    judge_evictions(stage, pods)
+    table["unreachable"] = f"the machine went after {took:.0f} s, with the {len(pods)} pods of its node"
+    wrong = stage.witness.broken(name)
+    if wrong:
+        raise Failed("; ".join(wrong))
+
+
+def judge_evictions(stage, pods):
+    """Each pod of the node was asked once, with its own grace."""
+    asked = [one for one in Audit(stage.control.audit_log).ours("main") if is_eviction(one) and evicted_uid(one) in pods]
+    graces = [one["requestObject"]["deleteOptions"].get("gracePeriodSeconds") for one in asked]
+    granted = sorted(evicted_uid(one) for one in asked if code(one) == 201)
+    if granted != sorted(pods) or any(grace is not None for grace in graces):
+        raise Failed(f"of the pods {sorted(pods)} of a mute node, {granted} were evicted, with {graces} as grace")
+
+
+def dying(stage, table):
+    """A budget allows no eviction. A machine that stops goes without a drain; one that fails, and where nothing answers,
+    is drained for a while, and goes although its pods are there."""
+    name, machine = "dying", lambda node: stage.kubelets.key_of(node)[1]
+    surges = itertools.cycle((3, 2))
+    stage.witness.leave(name)
+    dead, pods = dies(stage, table, "stopped", lambda node: stage.emulator.happen(name, machine(node), "stop"), [],
+                      surges)
+    asked = [one for one in Audit(stage.control.audit_log).ours("main") if is_eviction(one) and evicted_uid(one) in pods]
+    if asked:
+        raise Failed(f"of node {dead}, whose machine had stopped, {len(asked)} evictions were asked")
+    told = [rf"{name}/web-\w+-\w+", "budget web needs"]
+    dies(stage, table, "failed", lambda node: stage.emulator.happen(name, machine(node), "fail"), told, surges)
+    if stage.full:
+        # Its machine runs: it is dead once its node was silent for five minutes.
+        dies(stage, table, "silent", lambda node: stage.kubelets.mute.add(stage.kubelets.key_of(node)), told, surges)
+
+
+def dies(stage, table, how, kill, told, surges):
+    name, work, began = "dying", stage.workloads["dying"], time.monotonic()
+    wait("the budget counts its pods", lambda: not work.unsettled(), 120, 0.5)
+    dead = sorted({pod["spec"]["nodeName"] for pod in stage.pods_of(name, "web")})[0]
+    pods = {pod["metadata"]["uid"] for pod in stage.pods_of(name, "web") if pod["spec"]["nodeName"] == dead}
+    kill(dead)
+    wait(f"node {dead} is silent", lambda: ready_since(stage.nodes_of(name)[dead])[0] == "Unknown", 60)
+    # Another surge each time: the daemon looks at once.
+    stage.write_pool(name, "1.0.0", surge=next(surges), repair={"after": "5s", "breaker": "100%"},
+                     drain={"failedAfter": FAILED_AFTER})
+    said = wait_told(stage, name, told) if told else None
+    wait(f"node {dead} goes", lambda: dead not in stage.nodes_of(name), PATIENCE)
+    took = time.monotonic() - began
+    stage.wait_rolled(name)
+    stage.no_marks(name)
+    table[f"{how} machine"] = f"it went after {took:.0f} s" + (f": {said}" if said else ", without a drain")
+    return dead, pods
