@@ -112,8 +112,8 @@ def judge_evictions(stage, pods):
 
 
 def dying(stage, table):
-    """A budget allows no eviction. A machine that stops goes without a drain; one that fails, and where nothing answers,
-    is drained for a while, and goes although its pods are there."""
+    """A budget allows no eviction. A machine that stops goes without a drain. One whose kubelet is mute waits for the
+    budget; in the full form for the five minutes after which it is dead, and goes although its pods are there."""
     name, machine = "dying", lambda node: stage.kubelets.key_of(node)[1]
     surges = itertools.cycle((3, 2))
     stage.witness.leave(name)
@@ -123,10 +123,7 @@ def dying(stage, table):
     if asked:
         raise Failed(f"of node {dead}, whose machine had stopped, {len(asked)} evictions were asked")
     told = [rf"{name}/web-\w+-\w+", "budget web needs"]
-    dies(stage, table, "failed", lambda node: stage.emulator.happen(name, machine(node), "fail"), told, surges)
-    if stage.full:
-        # Its machine runs: it is dead once its node was silent for five minutes.
-        dies(stage, table, "silent", lambda node: stage.kubelets.mute.add(stage.kubelets.key_of(node)), told, surges)
+    dies(stage, table, "mute", lambda node: stage.kubelets.mute.add(stage.kubelets.key_of(node)), told, surges)
 
 
 def dies(stage, table, how, kill, told, surges):
@@ -140,6 +137,8 @@ def dies(stage, table, how, kill, told, surges):
     stage.write_pool(name, "1.0.0", surge=next(surges), repair={"after": "5s", "breaker": "100%"},
                      drain={"failedAfter": FAILED_AFTER})
     said = wait_told(stage, name, told) if told else None
+    if told and not stage.full:
+        work.change_budget("web", minAvailable=8 - len(pods))
     wait(f"node {dead} goes", lambda: dead not in stage.nodes_of(name), PATIENCE)
     took = time.monotonic() - began
     stage.wait_rolled(name)

@@ -8,7 +8,7 @@ import time
 from client import MERGE
 from control import Control, Failed, wait
 from kubelets import node_of
-from stage import Emulator, FIRST, Home, pool_of, set_id
+from stage import Emulator, FIRST, Home, PATIENCE, pool_of, set_id
 from witness import NODE_IN_LIST, Audit, code, is_eviction, subject
 
 NAME = "size"
@@ -56,7 +56,7 @@ class Size:
     def idle(self):
         """What a daemon takes that has nothing to do."""
         home = self.home("idle")
-        home.start(self.emulator, cluster=False)
+        home.start(self.emulator, cluster=False, lease="60s")
         time.sleep(5)
         memory = home.daemon.memory()[0]
         home.daemon.kill()
@@ -82,7 +82,7 @@ class Size:
     def judge(self, idle, table):
         home = self.home("busy")
         home.write_pool(NAME, pool_of(NAME, self.nodes, FIRST, surge=0, unavailable=5, cluster="main"))
-        home.start(self.emulator)
+        home.start(self.emulator, lease="60s")
         served = lambda: home.daemon.metrics().get("poolkeeper_pool_available_machines", {}).get(f'{{pool="{NAME}"}}')
         wait("all machines serve", lambda: served() == self.nodes, 120, 1)
         time.sleep(5)
@@ -114,7 +114,7 @@ class Size:
         for one in ids:
             home.ask("delete-machine", NAME, one, "--why", "the size of a drain")
         there = lambda: {vm["id"] for vm in self.emulator.set(NAME)["instances"]}
-        wait("the machines go", lambda: not there() & set(ids), 240, 0.5)
+        wait("the machines go", lambda: not there() & set(ids), PATIENCE, 0.5)
         time.sleep(1)
         calls = Audit(self.control.audit_log).ours(NAME)
         granted = sum(1 for one in calls if is_eviction(one) and code(one) == 201)

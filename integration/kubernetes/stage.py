@@ -64,9 +64,10 @@ class Home:
         self.program, self.folder, self.kubeconfig, self.daemon = program, folder, kubeconfig, None
         (folder / "pools").mkdir(parents=True)
 
-    def start(self, emulator, *more, cluster=True):
+    def start(self, emulator, *more, cluster=True, lease="5s"):
+        """With a short lease the next daemon leads soon after the last was killed."""
         named = ["--set", f"clusters.main.kubeconfig={self.kubeconfig}"] if cluster else []
-        self.daemon = house.Daemon(self.program, self.folder, emulator, *named, "--set", "lease.ttl=5s", "--set", "reload=1s",
+        self.daemon = house.Daemon(self.program, self.folder, emulator, *named, "--set", f"lease.ttl={lease}", "--set", "reload=1s",
                                    *more)
         self.daemon.open()
 
