@@ -51,6 +51,7 @@ def in_azure(request):
 def kills(stage, table, dice, count):
     """The daemon is killed so often in its rollouts; the next one goes on."""
     home, round_, done, drains, after = stage.homes[SET], 1, 0, 0, dict.fromkeys(WRITES, 0)
+    writes = Writes(stage)
     stage.start_daemon(SET)
     while done < count:
         round_ += 1
@@ -60,9 +61,11 @@ def kills(stage, table, dice, count):
         come = None
         while done < count and not stage.is_rolled(SET):
             aim = dice.choice([kind for kind in WRITES if after[kind] == min(after.values())])
-            hit = hits(stage, aim, dice.uniform(0, 4) if dice.random() < 0.2 else AIMS)
+            hit = hits(stage, writes, aim, dice.uniform(0, 4) if dice.random() < 0.2 else AIMS)
             drains += bool(stage.marked(SET))
             home.daemon.kill()
+            # It may write as soon as it runs again.
+            writes = Writes(stage)
             done += 1
             if hit:
                 after[hit] += 1
@@ -87,9 +90,9 @@ def cordon_new(stage, old):
     return come
 
 
-def hits(stage, aim, seconds):
+def hits(stage, writes, aim, seconds):
     """The kind of the last write, once one of that kind was made, or the time is over, or there is nothing left to do."""
-    writes, last, end = Writes(stage), None, time.monotonic() + seconds
+    last, end = None, time.monotonic() + seconds
     while time.monotonic() < end and not stage.is_rolled(SET):
         for _ in range(10):
             new = writes.new()
