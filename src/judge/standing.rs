@@ -23,9 +23,9 @@ pub(super) fn standing(
     let rollout = &policy.rollout;
     let lasted = at.since(machine.since);
     let settled = machine.condition == Condition::Ready && lasted >= rollout.min_ready;
-    let settled = settled && !found.has(DOUBTED);
-    // We start it: no request but that one is open.
+    // We take it back or start it: no request but that one is open.
     let restored = found.has(OPEN) && !found.has(LEAVING) && machine.lifecycle == InService;
+    let settled = settled && !found.has(DOUBTED) && !restored;
     let stopped = machine.condition == Condition::Stopped;
     let starts = stopped && (restored || found.has(STARTED));
     let still_off = found.has(STILL_OFF) && stopped;

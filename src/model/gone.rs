@@ -1,10 +1,11 @@
 //! Nodes whose machines are gone: the cloud controller deletes them, or we do if it takes too long.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster::ClusterNode;
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::Orchestration;
+use super::time::Time;
 
 /// How the ids of a set's machines begin on their nodes, in lower case. `None`: the set has no valid id.
 pub fn provider_prefix(set: &ScaleSetId, orchestration: Orchestration) -> Option<String> {
@@ -25,8 +26,8 @@ pub struct GoneMachines {
     pub prefix: String,
     /// They are listed, or our records have them, or a request of ours names them.
     pub known: BTreeSet<String>,
-    /// We deleted them, and a later complete listing lacks them.
-    pub deleted: BTreeSet<String>,
+    /// We deleted them, and a later complete listing lacks them; with the time of our request.
+    pub deleted: BTreeMap<String, Time>,
 }
 
 impl GoneMachines {
@@ -36,6 +37,8 @@ impl GoneMachines {
         let id = id.as_deref().and_then(|id| id.strip_prefix(&*self.prefix));
         let Some(id) = id else { return false };
         let is_ours = node.mark.as_ref().is_some_and(|mark| mark.pool == *pool);
-        !self.known.contains(id) && (is_ours || self.deleted.contains(id))
+        // An id may be another machine's by now: its node joined after our request.
+        let deleted = self.deleted.get(id).is_some_and(|asked| node.created < *asked);
+        !self.known.contains(id) && (is_ours || deleted)
     }
 }

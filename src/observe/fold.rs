@@ -63,6 +63,8 @@ pub enum RecordChange {
 pub struct MachineChange {
     pub id: InstanceId,
     pub key: Key,
+    /// Since when we wanted of the machine what we want now.
+    pub lifecycle_since: Time,
     pub what: RecordChange,
 }
 
@@ -158,7 +160,9 @@ impl<'a> Work<'a> {
     }
 
     fn tell(&mut self, machine: &Machine, what: RecordChange) {
-        self.changes.push(MachineChange { id: machine.id.clone(), key: machine.key(), what });
+        let (id, key, lifecycle_since) =
+            (machine.id.clone(), machine.key(), machine.lifecycle_since);
+        self.changes.push(MachineChange { id, key, lifecycle_since, what });
     }
 
     fn turn_to(&mut self, machine: &mut Machine, to: Condition, since: Time) {

@@ -115,7 +115,7 @@ pub(super) fn classify(
             row.doubted |= setbacks::may_be_gone(input, memory, machine);
             // It starts: it serves once our record says so.
             let starts = machine.lifecycle == Lifecycle::Standby;
-            if taken_back || starts || row.doubted || row.balancing {
+            if taken_back || starts || row.doubted || row.returning {
                 row.group = not_yet_serving(machine);
             }
         } else if matches!(row.group, CandidateGroup::Unready | CandidateGroup::Young) {

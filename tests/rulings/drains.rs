@@ -1,6 +1,6 @@
 //! Machines on their way out: drained first, refused, stuck, or no longer wanted gone.
 
-use poolkeeper::model::action::{Action, RemovalReason};
+use poolkeeper::model::action::{Action, ActionKind, RemovalReason};
 use poolkeeper::model::command::CommandName;
 use poolkeeper::model::ids::{InstanceId, Key};
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};

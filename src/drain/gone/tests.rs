@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use super::*;
 use crate::drain::nodes::{Nodes, node, ready};
 use crate::drain::samples::at;
@@ -27,8 +25,9 @@ fn silent(name: &str, id: &str, pool: Option<&str>) -> ClusterNode {
 }
 
 fn machines(known: &[&str], deleted: &[&str]) -> GoneMachines {
-    let ids = |of: &[&str]| of.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
-    GoneMachines { prefix: "azure:///set/".into(), known: ids(known), deleted: ids(deleted) }
+    let known = known.iter().map(|id| (*id).to_owned()).collect();
+    let deleted = deleted.iter().map(|id| ((*id).to_owned(), at(950))).collect();
+    GoneMachines { prefix: "azure:///set/".into(), known, deleted }
 }
 
 /// What a turn at this second asks for, and why it stopped.
@@ -53,12 +52,13 @@ fn a_node_goes_once_its_machine_has_been_gone_for_long() {
             silent("deleted", "2", None),
             silent("of-others", "3", Some("other")),
             silent("strange", "4", None),
+            ClusterNode { created: at(951), ..silent("of-the-next-with-this-id", "7", None) },
             silent("listed", "5", Some("web")),
             ClusterNode { ready: NodeReady::True, ..silent("ready", "6", Some("web")) },
         ],
         ..Nodes::default()
     };
-    let seen = machines(&["5"], &["2", "5", "6"]);
+    let seen = machines(&["5"], &["2", "5", "6", "7"]);
     let gone = GoneSince::default();
     assert_eq!(turn(&gone, &nodes, &seen, 2_000).0, [""; 0]);
     assert_eq!(turn(&gone, &nodes, &seen, 2_299).0, [""; 0]);

@@ -1,7 +1,7 @@
 //! What a turn does to nodes beside its entries: the taints of those that wait to be replaced, and the deletion of those
 //! that outlast their machines. A refusal stops nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Turn, TurnEnvironment, UNSETTLED_LOOKS_AGAIN};
 use crate::act::{ChangeCluster, GoneRequest, WaitingOutcome, WaitingRequest};
@@ -25,9 +25,15 @@ pub(super) struct NodeUpkeep {
     waiting: WaitingOutcome,
     /// Why a node whose machine is gone was not deleted.
     undeleted: Option<Box<str>>,
-    /// Machines that we deleted, and when a listing showed that they are gone. A process that lost them goes by the
-    /// marks on nodes alone.
-    deleted: BTreeMap<InstanceId, Time>,
+    /// Machines that we deleted. A process that lost them goes by the marks on nodes alone.
+    deleted: BTreeMap<InstanceId, DeletedMachine>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct DeletedMachine {
+    asked: Time,
+    /// When a listing showed that it is gone.
+    gone: Time,
 }
 
 impl NodeUpkeep {
@@ -76,14 +82,19 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         let closed = RecordChange::Closed(CloseReason::Deleted);
         let gone = self.observed.folded.changes.iter().filter(|change| change.what == closed);
         let deleted = &mut self.nodes.deleted;
-        deleted.extend(gone.map(|change| (change.id.clone(), now)));
-        deleted.retain(|_, at| now.since(*at) < REMEMBERED);
+        deleted.extend(gone.map(|change| {
+            let asked = change.lifecycle_since;
+            (change.id.clone(), DeletedMachine { asked, gone: now })
+        }));
+        deleted.retain(|_, machine| now.since(machine.gone) < REMEMBERED);
         let (cluster, after) = (self.policy.cluster.as_ref(), self.policy.drain.nodes.deletion);
         let (Some(cluster), Some(after)) = (cluster, after) else { return };
         let orchestration = self.observed.inventory.set.orchestration;
         let prefix = provider_prefix(&self.policy.scale_set, orchestration);
         let Some(prefix) = prefix.filter(|_| self.sees_all()) else { return };
-        let (known, deleted) = (self.known(), lower(self.nodes.deleted.keys()));
+        let deleted = self.nodes.deleted.iter();
+        let deleted = deleted.map(|(id, machine)| (lower(id), machine.asked)).collect();
+        let known = self.known();
         let machines = GoneMachines { prefix, known, deleted };
         let (pool, before) = (self.book.pool, self.book.lease.not_after);
         let request = GoneRequest { pool, cluster, machines: &machines, after, before };
@@ -98,7 +109,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
 
     /// The machines that may live: they are listed, a record has them, or a request of ours that ended after the listing
     /// began names them.
-    fn known<B: FromIterator<String>>(&self) -> B {
+    fn known(&self) -> BTreeSet<String> {
         let rows = self.observed.inventory.instances.iter().map(|row| &row.id);
         let records = self.observed.folded.machines.iter().map(|machine| &machine.id);
         let read_at = self.observed.inventory.set.read_at;
@@ -106,10 +117,10 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         let open = self.book.journal.open().iter();
         let open = open.filter(|entry| !entry.is_ended() || entry.last_answer().is_some_and(newer));
         let named = open.flat_map(|entry| entry.action.targets()).map(|target| &target.id);
-        lower(rows.chain(records).chain(named))
+        rows.chain(records).chain(named).map(lower).collect()
     }
 }
 
-fn lower<'i, B: FromIterator<String>>(ids: impl Iterator<Item = &'i InstanceId>) -> B {
-    ids.map(|id| id.as_str().to_ascii_lowercase()).collect()
+fn lower(id: &InstanceId) -> String {
+    id.as_str().to_ascii_lowercase()
 }
