@@ -168,7 +168,7 @@ fn repairs_left(input: &Input, rows: &[MachineCandidate], count: &PoolCounts) ->
             && !row.written_off
             && row.because == Some(RemovalReason::Failed)
     });
-    let missing = (count.desired - count.exist).max(0);
+    let missing = (count.desired - count.exist + count.half_back).max(0);
     let unreplaced = (leaving.count() as i64).min(missing);
     i64::from(input.policy.repair.max_at_once) - unreplaced
 }
