@@ -32,7 +32,7 @@ pub struct ClusterSpec {
     pub stale: f64,
     /// Share of the pods without a controller that have finished.
     pub finished: f64,
-    /// How likely somebody deletes the namespace of these pods in the first hours.
+    /// How likely a person deletes the namespace of these pods in the first hours.
     pub namespace_ends: f64,
     /// Each node has a pod that its kubelet alone runs.
     pub static_pods: bool,

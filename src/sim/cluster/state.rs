@@ -74,7 +74,7 @@ pub(in crate::sim) struct Cluster {
     pub(super) plain: BTreeMap<Guid, Millis>,
     /// Our writes of nodes so far.
     pub(super) marked: u64,
-    /// Somebody deleted the namespace of the pods without a controller.
+    /// A person deleted the namespace of the pods without a controller.
     pub(super) namespace_ends: bool,
 }
 
