@@ -70,7 +70,7 @@ impl Cluster {
 
     /// The node that a write reaches which was read in this version.
     fn reached(&mut self, vm: Guid, version: &str, now: Millis) -> Result<&SimNode, MarkFailure> {
-        if let Some(until) = self.busy_until(now) {
+        if let Some(until) = self.throttles_until(self.spec.throttled_changes, now) {
             return Err(MarkFailure::Busy(until));
         }
         self.others_write(vm, now);

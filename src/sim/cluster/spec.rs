@@ -26,8 +26,10 @@ pub struct ClusterSpec {
     pub others: f64,
     /// Share of nodes that the cloud controller deletes late.
     pub lingers: f64,
-    /// Share of the seconds of the first hours in which the server takes no request of ours.
+    /// Share of the seconds of the first hours in which the server answers no read and no request to end a pod.
     pub throttled: f64,
+    /// The same for changes of nodes.
+    pub throttled_changes: f64,
     /// Share of the minutes of the first hours in which the numbers of a budget are older than its rule.
     pub stale: f64,
     /// Share of the pods without a controller that have finished.
@@ -53,6 +55,7 @@ impl Default for ClusterSpec {
             others: 0.0,
             lingers: 0.0,
             throttled: 0.0,
+            throttled_changes: 0.0,
             stale: 0.0,
             finished: 0.0,
             namespace_ends: 0.0,

@@ -141,11 +141,15 @@ impl Cluster {
 
     /// The server takes no request of ours until then.
     pub fn busy_until(&self, now: Millis) -> Option<Millis> {
-        if now >= self.calm_from || self.spec.throttled <= 0.0 {
+        self.throttles_until(self.spec.throttled, now)
+    }
+
+    pub(super) fn throttles_until(&self, share: f64, now: Millis) -> Option<Millis> {
+        if now >= self.calm_from || share <= 0.0 {
             return None;
         }
         let mut dice = self.dice.branch("busy").branch_number(now.div_euclid(SECOND) as u64);
-        let is_busy = dice.chance(self.spec.throttled);
+        let is_busy = dice.chance(share);
         is_busy.then(|| now + SECOND * (1 + dice.below(10) as Millis))
     }
 

@@ -179,6 +179,7 @@ fn wild() -> ClusterSpec {
         others: 0.3,
         lingers: 0.3,
         throttled: 0.1,
+        throttled_changes: 0.1,
         stale: 0.2,
         finished: 0.3,
         static_pods: true,

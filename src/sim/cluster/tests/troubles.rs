@@ -10,7 +10,10 @@ fn answers(play: &Play, n: u64) -> Vec<PodEndAnswer> {
 
 #[test]
 fn a_busy_server_says_when_it_takes_requests_and_does_nothing_until_then() {
-    let mut play = Play::new(ClusterSpec { throttled: 1.0, ..ClusterSpec::default() }, 1);
+    let mut play = Play::new(
+        ClusterSpec { throttled: 1.0, throttled_changes: 1.0, ..ClusterSpec::default() },
+        1,
+    );
     let node = play.cluster.node(vm(0)).unwrap().view();
     let set = NodeChange::Mark(mark(play.now, true));
     let answer = play.cluster.mark(vm(0), &node.version, &set, play.now);
