@@ -38,7 +38,7 @@ pub const fn pool(machines: u32, above: u32, below: u32, faster: f64) -> Pool {
     Pool { machines, slots: Slots { above, below }, most: 1.12, faster }
 }
 
-/// `SEEDS=3 cargo test --test rehearsals flow::slots -- --nocapture` plays more seeds, and every pool.
+/// `POOLKEEPER_LONG=1 SEEDS=3 cargo test --test rehearsals flow::slots -- --nocapture` plays more seeds, and every pool.
 fn seeds() -> u64 {
     std::env::var("SEEDS").map_or(1, |seeds| seeds.parse().unwrap())
 }
