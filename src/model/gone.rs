@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::cluster::ClusterNode;
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::Orchestration;
-use super::time::Time;
+use super::time::{Span, Time};
+
+/// A node tells the second in which it joined, by a clock that is not ours.
+const CLOCKS: Span = Span::seconds(10);
 
 /// How the ids of a set's machines begin on their nodes, in lower case. `None`: the set has no valid id.
 pub fn provider_prefix(set: &ScaleSetId, orchestration: Orchestration) -> Option<String> {
@@ -38,7 +41,8 @@ impl GoneMachines {
         let Some(id) = id else { return false };
         let is_ours = node.mark.as_ref().is_some_and(|mark| mark.pool == *pool);
         // An id may be another machine's by now: its node joined after our request.
-        let deleted = self.deleted.get(id).is_some_and(|asked| node.created < *asked);
+        let joined_before = |asked: &Time| asked.since(node.created) > CLOCKS;
+        let deleted = self.deleted.get(id).is_some_and(joined_before);
         !self.known.contains(id) && (is_ours || deleted)
     }
 }

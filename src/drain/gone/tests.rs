@@ -53,16 +53,18 @@ fn a_node_goes_once_its_machine_has_been_gone_for_long() {
             silent("of-others", "3", Some("other")),
             silent("strange", "4", None),
             ClusterNode { created: at(951), ..silent("of-the-next-with-this-id", "7", None) },
+            ClusterNode { created: at(940), ..silent("perhaps-of-the-next", "8", None) },
+            ClusterNode { created: at(939), ..silent("of-the-machine", "9", None) },
             silent("listed", "5", Some("web")),
             ClusterNode { ready: NodeReady::True, ..silent("ready", "6", Some("web")) },
         ],
         ..Nodes::default()
     };
-    let seen = machines(&["5"], &["2", "5", "6", "7"]);
+    let seen = machines(&["5"], &["2", "5", "6", "7", "8", "9"]);
     let gone = GoneSince::default();
     assert_eq!(turn(&gone, &nodes, &seen, 2_000).0, [""; 0]);
     assert_eq!(turn(&gone, &nodes, &seen, 2_299).0, [""; 0]);
-    assert_eq!(turn(&gone, &nodes, &seen, 2_300).0, ["delete deleted", "delete ours"]);
+    assert_eq!(turn(&gone, &nodes, &seen, 2_300).0, ["delete deleted", "delete of-the-machine", "delete ours"]);
     let restarted = GoneSince::default();
     assert_eq!(turn(&restarted, &nodes, &seen, 2_400).0, [""; 0], "it waits from its start on");
 }
