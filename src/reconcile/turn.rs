@@ -22,7 +22,7 @@ use crate::ambient::Clock;
 use crate::memory::{
     Commit, Inbox, JournalStore, Lease, PoolRecord, StoreError, TurnStore, finished,
 };
-use crate::model::action::{ActionKind, READ_IS_FRESH, RemovalReason, Target};
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason, Target};
 use crate::model::autoscaler::Suspension;
 use crate::model::hold::Hold;
 use crate::model::ids::{EntryId, PoolName};
@@ -275,18 +275,21 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         decide(self.world.decide(), &input, self.book.journal.all())
     }
 
-    /// Release the nodes of machines that return to service, as after an in-place update. This is idempotent, so the
-    /// turn after an interrupted one repeats it. If the cluster refuses, the machine stays out.
+    /// Release the nodes of machines that return to service without a request, as after an in-place update. This is
+    /// idempotent, so the turn after an interrupted one repeats it. If the cluster refuses, the machine stays out.
     async fn release_returned(&mut self, planned: &Decision) {
         let seen = self.observed.as_seen(self.policy, self.balances);
         let mut stay_out = Vec::new();
+        let restores = planned.actions.iter().filter(|action| action.verb() == ActionKind::Restore);
+        let restored: Vec<&Target> = restores.flat_map(Action::targets).collect();
         for report in &planned.report.machines {
             let Some(machine) = seen.machines.get(report.index as usize) else {
                 continue;
             };
             let was_out = matches!(machine.lifecycle, Lifecycle::Drained | Lifecycle::Updating);
             let returns = report.lifecycle == Lifecycle::InService && was_out;
-            if !returns || machine.node.is_none() {
+            let by_request = || restored.iter().any(|target| target.is(machine));
+            if !returns || machine.node.is_none() || by_request() {
                 continue;
             }
             let target = Target::of(machine, RemovalReason::Outdated);

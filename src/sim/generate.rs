@@ -305,7 +305,7 @@ fn cluster(dice: &mut Dice) -> Option<ClusterSpec> {
         finished: one_of(dice, &[0.0, 0.5], 0.0),
         namespace_ends: one_of(dice, &[0.0, 0.5], 0.0),
         static_pods: dice.chance(0.3),
-        throttled_changes: 0.0,
+        throttled_changes: one_of(dice, &[0.0, 0.0, 0.1, 0.4], 0.0),
     })
 }
 

@@ -64,7 +64,10 @@ fn a_node_goes_once_its_machine_has_been_gone_for_long() {
     let gone = GoneSince::default();
     assert_eq!(turn(&gone, &nodes, &seen, 2_000).0, [""; 0]);
     assert_eq!(turn(&gone, &nodes, &seen, 2_299).0, [""; 0]);
-    assert_eq!(turn(&gone, &nodes, &seen, 2_300).0, ["delete deleted", "delete of-the-machine", "delete ours"]);
+    assert_eq!(
+        turn(&gone, &nodes, &seen, 2_300).0,
+        ["delete deleted", "delete of-the-machine", "delete ours"]
+    );
     let restarted = GoneSince::default();
     assert_eq!(turn(&restarted, &nodes, &seen, 2_400).0, [""; 0], "it waits from its start on");
 }

@@ -70,6 +70,9 @@ pub struct Sky {
     pub most: usize,
     pub least_serving: usize,
     pub blind: bool,
+    pub incomplete: bool,
+    /// The cloud protects all machines.
+    pub protected: bool,
     pub draining: BTreeMap<String, Time>,
     pub blocked: BTreeSet<String>,
     pub released: Vec<String>,
@@ -155,7 +158,7 @@ impl Sky {
             evidence: Evidence::Model,
             condition,
             since: (condition == Condition::Ready).then(|| vm.created.plus(BOOT)),
-            protection: Protection::None,
+            protection: if self.protected { Protection::All } else { Protection::None },
             workloads: 0,
             node: vm.node.then(|| NodeName::new(&vm.name)),
             unreachable_since: None,
@@ -225,6 +228,7 @@ impl ReadCloud for Cloud {
         let set = SetReading {
             backends: balanced.then(|| BackendPoolId::new("/front/web")).into_iter().collect(),
             etag: Some(Etag::new(sky.asked.to_string())),
+            complete: !sky.incomplete,
             ..SetReading::new(Revision::new(sky.revision), sky.capacity, sky.now)
         };
         let instances = sky.vms.iter().map(|vm| sky.instance(vm)).collect();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::action::ActionKind;
+use crate::model::machine::Lifecycle;
 
 fn in_cluster() -> Rig {
     let mut rig = Rig::new(&["r1", "r1", "r1"], "r2");
@@ -74,5 +75,21 @@ fn a_drain_that_is_given_up_is_an_end_too() {
     rig.wait_until(rig.now().plus(Span::seconds(15)));
     assert_eq!(rig.look(), DrainLook::Ended);
     let _ = rig.turn().unwrap();
+    assert_eq!(rig.cloud.sky().released, ["vm-001"]);
+}
+
+#[test]
+fn a_drained_machine_that_may_not_go_is_released_by_its_request_alone() {
+    let mut rig = in_cluster();
+    let _ = drain_begins(&mut rig);
+    rig.wait_until(rig.now().plus(Span::seconds(15)));
+    rig.cloud.sky().incomplete = true;
+    let _ = rig.turn().unwrap();
+    let lifecycle = |rig: &Rig| rig.turns.remembered().unwrap().machines[0].lifecycle;
+    assert_eq!(lifecycle(&rig), Lifecycle::Drained);
+    (rig.cloud.sky().incomplete, rig.cloud.sky().protected) = (false, true);
+    rig.wait_until(rig.now().plus(Span::seconds(15)));
+    let _ = rig.turn().unwrap();
+    assert_eq!((lifecycle(&rig), rig.cloud.sky().deleted.len()), (Lifecycle::InService, 0));
     assert_eq!(rig.cloud.sky().released, ["vm-001"]);
 }
