@@ -421,7 +421,7 @@ impl Taker<'_> {
         let (waiting, breaker_holds) = (self.wait_briefly() + self.ordered(), self.breaker_holds());
         for (at, (group, side)) in SURPLUS_ORDER.iter().enumerate() {
             // Failed machines go first, then stand-ins.
-            if at == 1 && self.in_place {
+            if at == 1 && self.in_place && !self.is_brought_back() {
                 over -= self.stand_ins(over.min(self.existing_too_many(bound) - waiting));
             }
             let current = matches!(side, Side::OnTarget | Side::RevisionUnknown);

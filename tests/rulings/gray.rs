@@ -283,6 +283,13 @@ fn a_gate_that_fails_brings_all_back_until_a_person_retries() {
     pool = goes_on(carried_out(pool, &turn), Verdict::Pass, 30);
     pool = goes_on(pool.policy(|draft| draft.count = 2), Verdict::Pass, 30);
     assert_eq!(numbers(&pool), "5/0");
+    // What does not serve yet stays too: it would be brought back again.
+    let now = pool.now;
+    let starts = pool.clone().edit("n1", |machine| {
+        (machine.condition, machine.ever_available) = (Condition::Provisioning, false);
+        (machine.since, machine.first_seen) = (now, now);
+    });
+    starts.plan().does(None, &[]);
     let met = goes_on(pool.clone().policy(|draft| draft.count = 5), Verdict::Pass, 2);
     assert_eq!(met.state.as_ref().unwrap().gray, None);
     let again = goes_on(pool.clone().ask(CommandVerb::Retry), Verdict::Pass, 1);

@@ -27,6 +27,9 @@ impl Taker<'_> {
         let rolls = self.basis.gate() && self.basis.memory.rollout.is_some();
         let replaced = side == Side::OffTarget && rolls;
         let serves = matches!(group, CandidateGroup::Ready | CandidateGroup::Unready);
+        if !replaced && self.is_brought_back() {
+            return 0;
+        }
         if self.basis.input.policy.gray.is_none() || replaced || !serves {
             return self.take_surplus(group, side, most);
         }
@@ -35,6 +38,11 @@ impl Taker<'_> {
         self.cuts -= taken;
         self.out.cut.extend(self.out.picked.iter().skip(before).map(|(row, _)| *row));
         taken
+    }
+
+    /// A failed gate brings surplus back to service: what left meanwhile would be brought back again.
+    pub(super) fn is_brought_back(&self) -> bool {
+        gray::restores_all(&self.basis)
     }
 
     /// Machines that are out of service go once they were watched. They were surplus when they left it, so neither floor
