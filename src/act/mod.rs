@@ -29,8 +29,8 @@ use crate::model::ids::{
 use crate::model::inventory::ModelFields;
 use crate::model::journal::{OperationUrl, Refused};
 use crate::model::owner::OwnerWrite;
+use crate::model::signs::NodeSigns;
 use crate::model::time::{Span, Time};
-use crate::model::waiting::WaitingNodes;
 
 /// The pool, the set and the entry that a call belongs to, and the deadline for sending it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,12 +166,12 @@ pub enum DrainProgress {
     Unseen,
 }
 
-/// The nodes of a pool whose machines wait to be replaced.
+/// What the nodes of a pool are to tell the scheduler and the cluster-autoscaler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WaitingRequest<'a> {
+pub struct SignsRequest<'a> {
     pub pool: &'a PoolName,
     pub cluster: Option<&'a ClusterName>,
-    pub nodes: &'a WaitingNodes,
+    pub signs: &'a NodeSigns,
     /// Nothing is sent after this.
     pub before: Time,
 }
@@ -187,9 +187,9 @@ pub struct GoneRequest<'a> {
     pub before: Time,
 }
 
-/// What came of the taints of nodes that wait.
+/// What came of the signs on nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct WaitingOutcome {
+pub struct SignsOutcome {
     /// How many nodes are to be changed still.
     pub left: usize,
     /// Why one of them was not.
@@ -221,11 +221,8 @@ pub trait ChangeCluster {
     /// Remove our own cordon and marks. `Done` if there are none.
     fn release(&self, machine: DrainRequest<'_>) -> impl Future<Output = CallOutcome> + Send;
 
-    /// Make our taints those of the nodes that wait: one try a node, and none after the first that the cluster refuses.
-    fn show_waiting(
-        &self,
-        request: WaitingRequest<'_>,
-    ) -> impl Future<Output = WaitingOutcome> + Send;
+    /// Make our signs on nodes those that are asked for: one try a node, and none after the first that the cluster refuses.
+    fn show_signs(&self, request: SignsRequest<'_>) -> impl Future<Output = SignsOutcome> + Send;
 
     /// Delete the nodes that outlast their machines for so long, and never one that is ready. Returns why one was not.
     fn remove_gone(

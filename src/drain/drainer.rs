@@ -7,10 +7,10 @@ use futures_util::future::join_all;
 
 use super::gone::GoneSince;
 use super::ladder::{self, Attempts, LadderState, Rung};
-use super::{ClusterApi, ClusterOrder, waiting};
+use super::{ClusterApi, ClusterOrder, signs};
 use crate::act::{
     CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest, GoneRequest,
-    WaitingOutcome, WaitingRequest,
+    SignsOutcome, SignsRequest,
 };
 use crate::ambient::Clock;
 use crate::model::cluster::{
@@ -296,8 +296,8 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
         self.api.change(order, &node, &NodeChange::Lift(mark)).await
     }
 
-    async fn show_waiting(&self, request: WaitingRequest<'_>) -> WaitingOutcome {
-        waiting::show(&*self.api, request).await
+    async fn show_signs(&self, request: SignsRequest<'_>) -> SignsOutcome {
+        signs::show(&*self.api, request).await
     }
 
     async fn remove_gone(&self, request: GoneRequest<'_>) -> Option<Box<str>> {

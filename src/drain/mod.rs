@@ -11,7 +11,7 @@ mod ladder;
 mod nodes;
 #[cfg(test)]
 mod samples;
-mod waiting;
+mod signs;
 
 pub use drainer::Drainer;
 
@@ -38,9 +38,8 @@ pub trait ClusterApi {
         node: &NodeName,
     ) -> impl Future<Output = Result<Option<ClusterNode>, Refused>> + Send;
 
-    /// The nodes of all clusters that have the taint of a machine that waits, set by this pool, as the watches showed
-    /// them last. An error while the nodes of the pool's own cluster are not known.
-    fn tainted(
+    /// The nodes of all clusters that have a sign of this pool, the taint or the shield, as the watches showed them last. An error while the nodes of the pool's own cluster are not known.
+    fn signed(
         &self,
         pool: &PoolName,
         cluster: Option<&ClusterName>,

@@ -36,7 +36,7 @@ impl ClusterApi for Nodes {
         Ok(self.main.iter().find(|node| node.name == *name).cloned())
     }
 
-    async fn tainted(
+    async fn signed(
         &self,
         pool: &PoolName,
         cluster: Option<&ClusterName>,
@@ -45,9 +45,7 @@ impl ClusterApi for Nodes {
             return Err(Refused::plain(Refusal::Unclear));
         }
         let of = |cluster: &'static str, nodes: &[ClusterNode]| {
-            let has = |node: &&ClusterNode| {
-                node.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
-            };
+            let has = |node: &&ClusterNode| node.is_signed_by(pool);
             let nodes = nodes.iter().filter(has).cloned();
             nodes.map(|node| (ClusterName::new(cluster), node)).collect::<Vec<_>>()
         };
@@ -88,6 +86,8 @@ impl ClusterApi for Nodes {
         let what = match change {
             NodeChange::Taint(pool) => format!("taint {} for {pool}", node.name),
             NodeChange::Untaint => format!("untaint {} in {}", node.name, order.cluster),
+            NodeChange::Shield(pool) => format!("shield {} for {pool}", node.name),
+            NodeChange::Unshield => format!("unshield {} in {}", node.name, order.cluster),
             other => panic!("{other:?}"),
         };
         self.asked.lock().unwrap().push(what);
@@ -114,6 +114,7 @@ pub(super) fn node(name: &str, pool: Option<&str>) -> ClusterNode {
         autoscaler_removes: false,
         mark: None,
         taints: NodeTaints { count: u16::from(waiting.is_some()), waiting },
+        shield: None,
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     let early =
         truth.pods.ended.iter().filter(|pod| pod.past_budgets && !may_delete(pod, truth.case));
     notes.about(3, "deletes pods past their disruption budgets", machines(early));
-    notes.about(10, "lifts cordons that others set", truth.pods.lifted.clone());
+    notes.about(10, "takes away what others set on nodes", truth.pods.lifted.clone());
     let living = truth.pods.nodes_deleted.clone();
     notes.about(3, "deletes nodes of machines that live", living);
 }

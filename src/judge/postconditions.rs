@@ -39,7 +39,7 @@ pub fn after(truth: &Truth, past: &mut History) -> Vec<Note> {
     past.loops.turn(truth, &view, &mut notes);
     past.quiet.turn(truth, &view, &mut notes);
     past.out.turn(truth, &view, &mut notes);
-    past.taints.turn(truth, &view, &mut notes);
+    past.signs.turn(truth, &view, &mut notes);
     past.brake.turn(truth, &view, &mut notes);
     gray::after(truth, &view, &mut notes);
     notes.0

@@ -67,14 +67,16 @@ pub struct EndedPod {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodEffects {
     pub ended: Vec<EndedPod>,
-    /// Machines whose nodes others had cordoned, and we lifted it.
+    /// Machines on whose nodes others had set something, a cordon or a sign, and we took it away.
     pub lifted: Vec<Key>,
     /// Machines that live, or whose nodes are ready, and whose nodes we deleted.
     pub nodes_deleted: Vec<Key>,
-    /// Machines whose nodes keep a taint that we tried to take away in vain.
-    pub not_untainted: Vec<Key>,
+    /// Machines whose nodes keep a sign that we tried to take away in vain.
+    pub not_lifted: Vec<Key>,
     /// Machines whose nodes have our taint after the turn, without those, and none while the cluster is away.
     pub tainted: Vec<Key>,
+    /// The same of the shield from the cluster-autoscaler.
+    pub shielded: Vec<Key>,
 }
 
 /// A machine created since the last turn.

@@ -38,12 +38,31 @@ pub struct ClusterNode {
     /// Our mark; `None`: it has none, or one that we cannot read. Few nodes have one, so it has its room elsewhere.
     pub mark: Option<Box<NodeMark>>,
     pub taints: NodeTaints,
+    /// What the cluster-autoscaler is told of it. Few nodes have it, so it has its room elsewhere.
+    pub shield: Option<Box<NodeShield>>,
 }
 
 impl ClusterNode {
     /// Since when its kubelet does not answer.
     pub fn silent_since(&self) -> Option<Time> {
         self.since.filter(|_| self.ready == NodeReady::Unknown)
+    }
+
+    /// It has the taint of a machine that waits, set by this pool.
+    pub fn is_tainted_by(&self, pool: &PoolName) -> bool {
+        self.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
+    }
+
+    /// This pool keeps the cluster-autoscaler from removing it.
+    pub fn is_shielded_by(&self, pool: &PoolName) -> bool {
+        let by =
+            |shield: &NodeShield| matches!(shield, NodeShield::Ours { pool: by, .. } if by == pool);
+        self.shield.as_deref().is_some_and(by)
+    }
+
+    /// A sign of this pool is on it.
+    pub fn is_signed_by(&self, pool: &PoolName) -> bool {
+        self.is_tainted_by(pool) || self.is_shielded_by(pool)
     }
 }
 
@@ -64,6 +83,15 @@ pub struct WaitingTaint {
     pub pool: PoolName,
     /// Its place in the list.
     pub index: u16,
+}
+
+/// An annotation that tells the cluster-autoscaler whether it may remove a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeShield {
+    /// Another client wrote it, whatever it says.
+    Foreign,
+    /// This pool did, by an annotation of ours beside it. `stands`: it still says what we wrote.
+    Ours { pool: PoolName, stands: bool },
 }
 
 /// What we wrote on a node, in an annotation of the same patch.
@@ -90,6 +118,10 @@ pub enum NodeChange {
     Taint(PoolName),
     /// Take that taint away.
     Untaint,
+    /// Keep the cluster-autoscaler from removing it, for this pool.
+    Shield(PoolName),
+    /// Take that back, as far as it still says what we wrote.
+    Unshield,
 }
 
 vocabulary! {

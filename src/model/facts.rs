@@ -34,7 +34,7 @@ pub struct Facts {
     /// The node on which this planner runs.
     pub runs_on: Option<NodeName>,
     /// Why a node that waits did not get its taint, or kept it, in the last turn.
-    pub taint_refused: Option<Box<str>>,
+    pub sign_refused: Option<Box<str>>,
     /// Why a node whose machine is gone was not deleted, in the last turn.
     pub node_undeleted: Option<Box<str>>,
     /// The present version of a followed gallery image.

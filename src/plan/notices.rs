@@ -58,9 +58,9 @@ pub(super) fn notices(basis: &Basis, removals: &Removals, raised: i64) -> Vec<Bo
 }
 
 fn untainted(basis: &Basis) -> Option<String> {
-    let why = basis.input.facts.taint_refused.as_ref()?;
+    let why = basis.input.facts.sign_refused.as_ref()?;
     Some(format!(
-        "nodes that wait to be replaced should tell the scheduler so by a taint, and the cluster did not take it ({why}): pods may move more than once"
+        "a rollout taints the nodes that wait and keeps the cluster-autoscaler from those that replace them, and the cluster did not take it ({why}): pods may move more than once, and an autoscaler may remove new machines"
     ))
 }
 

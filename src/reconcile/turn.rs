@@ -415,14 +415,14 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         Execution { book: &mut self.book, seen, ports }.carry(written).await
     }
 
-    /// The nodes that wait, the entries, and then what they ask of load balancers. Of a plan that was refused, nothing.
+    /// The signs on nodes, the entries, and then what they ask of load balancers. Of a plan that was refused, nothing.
     async fn carry_out_all(
         &mut self,
         carried: Option<&Decision>,
         written: &[EntryId],
     ) -> Result<bool, StoreError> {
         let Some(carried) = carried else { return Ok(false) };
-        self.show_waiting(carried).await;
+        self.show_signs(carried).await;
         let withdrew = self.carry_out(written).await?;
         self.move_backends().await?;
         self.remove_gone().await;

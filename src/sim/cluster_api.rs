@@ -1,13 +1,15 @@
 //! The simulated cluster, behind the port that a drain uses.
 
-use super::cluster::{Cluster, MarkFailure};
+use super::cluster::{Author, Cluster, MarkFailure, SimNode};
 use super::mutation::Slip;
 use super::stage::{SharedStage, SimStage};
 use crate::act::CallOutcome;
 use crate::drain::{ClusterApi, ClusterOrder};
 use crate::judge::EndedPod;
 use crate::model::action::ActionKind;
-use crate::model::cluster::{Budget, ClusterNode, NodeChange, NodeMark, Pod, PodEnd, PodEndAnswer};
+use crate::model::cluster::{
+    Budget, ClusterNode, NodeChange, NodeMark, NodeShield, Pod, PodEnd, PodEndAnswer,
+};
 use crate::model::ids::{ClusterName, Key, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
@@ -29,12 +31,12 @@ impl ClusterApi for SharedStage {
         self.lock().watched(node)
     }
 
-    async fn tainted(
+    async fn signed(
         &self,
         pool: &PoolName,
         _cluster: Option<&ClusterName>,
     ) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
-        self.lock().tainted(pool)
+        self.lock().signed(pool)
     }
 
     async fn silent(
@@ -102,6 +104,11 @@ fn slipped(slip: Slip, change: &NodeChange) -> NodeChange {
     }
 }
 
+/// What others had set on the node, and it lacks now. A node that is gone has lost none of it to us.
+fn lost(before: &[bool; 3], node: Option<&SimNode>) -> bool {
+    node.is_some_and(|node| before.iter().zip(node.foreign()).any(|(had, has)| *had && !has))
+}
+
 pub(super) fn refused(failure: MarkFailure) -> CallOutcome {
     match failure {
         MarkFailure::Gone => CallOutcome::Refused(Refused::plain(Refusal::Gone)),
@@ -130,24 +137,34 @@ impl SimStage {
             return Err(unclear());
         }
         let found = cluster.find(node).and_then(|vm| cluster.node(vm));
-        Ok(found.map(super::cluster::SimNode::view))
+        Ok(found.map(SimNode::view))
     }
 
-    fn tainted(&self, pool: &PoolName) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
+    fn signed(&self, pool: &PoolName) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
         let Some(cluster) = &self.cluster else { return Ok(Vec::new()) };
         if !cluster.answers(self.world.now()) {
             return Err(unclear());
         }
-        let of_pool = cluster.tainted().filter(|(_, node)| node.waits_for.as_ref() == Some(pool));
-        Ok(of_pool.map(|(_, node)| (ClusterName::new("sim"), node.view())).collect())
+        // Planted fault: what others told the autoscaler passes for ours.
+        let shield = |node: ClusterNode| match (self.slip, &node.shield) {
+            (Slip::TakesShields, Some(_)) => {
+                let ours = NodeShield::Ours { pool: pool.clone(), stands: true };
+                ClusterNode { shield: Some(Box::new(ours)), ..node }
+            }
+            _ => node,
+        };
+        let nodes = cluster.signed().map(|(_, node)| shield(node.view()));
+        let of_pool = nodes.filter(|node| node.is_signed_by(pool));
+        Ok(of_pool.map(|node| (ClusterName::new("sim"), node)).collect())
     }
 
-    /// Machines on whose nodes our taint stands, without those from which this turn could not take it.
-    pub(super) fn left_tainted(&self) -> Vec<Key> {
+    /// Machines on whose nodes the pool's sign stands, without those from which this turn could not take it.
+    pub(super) fn left_signed(&self, is_signed: impl Fn(&ClusterNode) -> bool) -> Vec<Key> {
         let cluster = self.cluster.as_ref().filter(|cluster| cluster.answers(self.world.now()));
-        let tainted = cluster.into_iter().flat_map(Cluster::tainted);
-        let tainted = tainted.map(|(vm, _)| Key::new(vm.to_string()));
-        tainted.filter(|key| !self.pods.not_untainted.contains(key)).collect()
+        let nodes = cluster.into_iter().flat_map(Cluster::signed);
+        let signed = nodes.filter(|(_, node)| is_signed(&node.view()));
+        let signed = signed.map(|(vm, _)| Key::new(vm.to_string()));
+        signed.filter(|key| !self.pods.not_lifted.contains(key)).collect()
     }
 
     pub(super) fn read_cluster<T: Default>(
@@ -179,31 +196,34 @@ impl SimStage {
         match change {
             NodeChange::Lift(_) if self.slip == Slip::KeepsCordon => return CallOutcome::Done,
             NodeChange::Untaint if self.slip == Slip::KeepsTaint => return CallOutcome::Done,
+            NodeChange::Unshield if self.slip == Slip::KeepsShield => return CallOutcome::Done,
             _ => {}
         }
         let (at, now) = (self.now(), self.world.now());
         let begins = self.begins_drain(vm, change);
         let slip = self.slip;
         let Some(cluster) = &mut self.cluster else { return CallOutcome::Lost };
-        let foreign = |cluster: &Cluster| {
-            cluster.node(vm).is_some_and(|node| node.cordoned && node.cordoned_by_others)
-        };
-        let cordoned_by_others = foreign(cluster);
+        let foreign =
+            |cluster: &Cluster| cluster.node(vm).map(SimNode::foreign).unwrap_or_default();
+        let before = foreign(cluster);
+        if slip == Slip::TakesShields && *change == NodeChange::Unshield {
+            cluster.tells_autoscaler(vm, Author::Us);
+        }
         let done = cluster.reaches(now).then(|| {
             let change = slipped(slip, change);
             cluster.mark(vm, &node.version, &change, now)
         });
         let answers = cluster.answers(now);
         let took = done == Some(Ok(()));
-        if took && cordoned_by_others && !foreign(cluster) {
+        if took && lost(&before, cluster.node(vm)) {
             self.pods.lifted.push(Key::new(vm.to_string()));
         }
-        if *change == NodeChange::Untaint && !took {
+        if matches!(change, NodeChange::Untaint | NodeChange::Unshield) && !took {
             // Where the server is busy, the others are not tried.
             let is_busy = matches!(done, Some(Err(MarkFailure::Busy(_))));
-            let others = cluster.tainted().filter(|_| is_busy).map(|(other, _)| other);
+            let others = cluster.signed().filter(|_| is_busy).map(|(other, _)| other);
             let keys = others.chain([vm]).map(|vm| Key::new(vm.to_string()));
-            self.pods.not_untainted.extend(keys);
+            self.pods.not_lifted.extend(keys);
         }
         if let (NodeChange::Mark(mark), true) = (change, begins) {
             self.note_call(&mark.entry, ActionKind::Drain, None);

@@ -306,6 +306,8 @@ fn cluster(dice: &mut Dice) -> Option<ClusterSpec> {
         namespace_ends: one_of(dice, &[0.0, 0.5], 0.0),
         static_pods: dice.chance(0.3),
         throttled_changes: one_of(dice, &[0.0, 0.0, 0.1, 0.4], 0.0),
+        strangers: one_of(dice, &[0.0, 0.0, 0.1], 0.0),
+        autoscaler: one_of(dice, &[0.0, 0.0, 0.1], 0.0),
     })
 }
 

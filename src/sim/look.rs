@@ -172,8 +172,10 @@ impl SimStage {
         names: &mut SimNames,
     ) -> Instance {
         let node = self.cluster.as_ref().map(|cluster| cluster.node(view.vm));
+        let removes =
+            node.flatten().is_some_and(|node| node.scale_down.is_some() && node.mark.is_none());
         let (condition, since) = match node {
-            Some(_) if blind && !is_settled(view) => (Condition::Unknown, None),
+            Some(_) if (blind || removes) && !is_settled(view) => (Condition::Unknown, None),
             Some(node) => {
                 let node = node.filter(|node| !node.starting);
                 with_node(view, node.map(|node| (node.ready, node.serves_since())))
@@ -210,7 +212,7 @@ impl SimStage {
                 .filter(|node| !node.ready)
                 .map(|node| Time::from_millis(node.since)),
             marked: node.is_some_and(|node| node.mark.is_some()),
-            autoscaler_removes: false,
+            autoscaler_removes: removes && !blind,
         }
     }
 }

@@ -27,6 +27,10 @@ pub enum Slip {
     KeepsCordon,
     /// The taint of a node that waited stays.
     KeepsTaint,
+    /// The shield of a node whose predecessor is gone stays.
+    KeepsShield,
+    /// What others told the autoscaler is taken away, as if it were ours.
+    TakesShields,
     /// The node of a machine that lives is deleted in place of one whose machine is gone.
     DeletesLivingNode,
     /// A cordon that another client set is lifted with ours.

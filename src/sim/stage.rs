@@ -17,8 +17,8 @@ use crate::model::ids::{EntryId, Key, NodeName};
 use crate::model::machine::Condition;
 use crate::model::time::{Skew, Time};
 use crate::world::{
-    Actor, AutoscaleSetting, EventKind, Guid, MINUTE, Millis, PoolId, SetId, ThrottlePolicy, World,
-    WorldChange, WorldEvent,
+    Actor, AutoscaleSetting, EventKind, ExternalEvent, Guid, MINUTE, Millis, PoolId, SetId,
+    ThrottlePolicy, Which, World, WorldChange, WorldEvent,
 };
 
 /// One write, as the world received it.
@@ -222,6 +222,12 @@ impl SimStage {
         let now = self.world.now();
         if let Some(cluster) = &mut self.cluster {
             cluster.hear(now, &news);
+            for vm in cluster.take_removals() {
+                let machine = self.world.briefs(self.set).find(|machine| machine.vm == vm);
+                if let Some(id) = machine.map(|machine| machine.id.clone()) {
+                    self.world.happens(self.set, ExternalEvent::DeleteInstance(Which::Id(id)));
+                }
+            }
         }
         self.events.extend(news);
     }

@@ -23,7 +23,9 @@ pub(super) fn judge<S>(
     past: &mut History,
 ) -> Vec<Note> {
     let calls = std::mem::take(&mut stage.calls);
-    stage.pods.tainted = stage.left_tainted();
+    let pool = &policy.name;
+    stage.pods.tainted = stage.left_signed(|node| node.is_tainted_by(pool));
+    stage.pods.shielded = stage.left_signed(|node| node.is_shielded_by(pool));
     let pods = std::mem::take(&mut stage.pods);
     let sent: Vec<SentCall> = calls.iter().map(|call| sent(call, turn.lease)).collect();
     let births: Vec<MachineBirth> = calls.iter().flat_map(births).collect();

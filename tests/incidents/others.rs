@@ -3,7 +3,7 @@
 use poolkeeper::ambient::Dice;
 use poolkeeper::model::policy::Owner;
 use poolkeeper::model::time::Span;
-use poolkeeper::sim::{self, End};
+use poolkeeper::sim::{self, ClusterSpec, End};
 use poolkeeper::world::{ExternalEvent, Which};
 
 use crate::incidents::told::{
@@ -55,6 +55,29 @@ fn progress_survives_who_deletes_the_new_machines() {
         "An autoscaler takes the newest machine of a rollout four times, since it is empty. Elsewhere each of them was\n\
          counted as progress (\"7/5 nodes completed\") and old nodes went in its place. Here progress is what serves now:\n\
          each loss is made up for before the next old machine goes.",
+        &outcome,
+    );
+}
+
+#[test]
+fn a_rollout_goes_on_beside_the_cluster_autoscaler() {
+    let theirs = |draft: &mut poolkeeper::model::policy::Draft| draft.owner = Owner::ScaleSet;
+    let mut scenario = pool(policy(6, 1, 0, theirs));
+    // It begins to remove the emptiest node every few minutes, and ends with the trouble.
+    scenario.cluster = Some(ClusterSpec { autoscaler: 0.1, ..ClusterSpec::default() });
+    scenario.calm_after = Span::hours(1);
+    let size = |minutes, to| (Span::minutes(minutes), ExternalEvent::SetCapacity(to));
+    // Two more for its pods, and later a number that it knew a minute ago.
+    scenario.deeds = vec![new_image_after(1), size(5, 8), size(20, 6)];
+    let outcome = sim::run(&scenario);
+    no_law_broken(&outcome);
+    assert!(matches!(outcome.end, End::Ended(_)), "{:?}", outcome.end);
+    same_story(
+        "cluster-autoscaler-beside-a-rollout",
+        "The cluster-autoscaler owns the size of a pool: it drains the emptiest nodes, deletes their machines by id, and\n\
+         writes the capacity, once by an old number. Elsewhere it took the new machine of a rollout, empty as it was, over\n\
+         and over. Here that one is kept from it until its predecessor is gone, its own deletions are the new size, and\n\
+         the rollout ends.",
         &outcome,
     );
 }

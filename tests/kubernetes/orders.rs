@@ -274,7 +274,7 @@ async fn a_taint_of_another_client_stays_and_ours_is_known_at_once() {
     .await;
     let web = PoolName::new("web");
     let tainted = async |pool: &str| {
-        let known = rig.clusters.tainted(&PoolName::new(pool), Some(&rig.name)).await.unwrap();
+        let known = rig.clusters.signed(&PoolName::new(pool), Some(&rig.name)).await.unwrap();
         known
             .into_iter()
             .map(|(cluster, node)| format!("{cluster}/{}", node.name))

@@ -125,6 +125,8 @@ fn forgetful() -> Vec<Fault> {
         slip(3, "deletes pods past their budgets", Slip::DeletesPods, s::nodes),
         slip(10, "lifts the cordons of others", Slip::LiftsForeign, s::cordoned_by_others),
         slip(10, "leaves the taint of nodes that wait", Slip::KeepsTaint, s::paused_nodes),
+        slip(10, "leaves the shield of nodes that replaced", Slip::KeepsShield, s::scaled_nodes),
+        slip(10, "takes the shields of others", Slip::TakesShields, s::signed_by_others),
         plan(12, "lets watched surplus go at once", w::watches_nothing, w::falls),
         plan(12, "watches for no longer than a look", w::looks_once, w::falls),
         unstopped(12, "watches for no longer than a look", w::looks_once, w::falls),

@@ -1,7 +1,7 @@
 //! The rehearsals in which faults are planted.
 
 use poolkeeper::model::plan::CommandVerb;
-use poolkeeper::model::policy::{Checkpoint, Draft, Image, Policy, UnconfirmedFall};
+use poolkeeper::model::policy::{Checkpoint, Draft, Image, Owner, Policy, UnconfirmedFall};
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::{Skew, Span};
 use poolkeeper::sim::{self, BalancerSetup, ClusterSpec, DiskCut, HookSetup, Scenario, UserAction};
@@ -117,6 +117,22 @@ pub fn left_nodes() -> Scenario {
 pub fn paused_nodes() -> Scenario {
     let mut scenario = paused();
     scenario.cluster = Some(ClusterSpec::default());
+    scenario
+}
+
+/// A rollout of machines with nodes, whose number others set.
+pub fn scaled_nodes() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |draft| draft.owner = Owner::ScaleSet);
+    new_image(&mut scenario);
+    scenario.cluster = Some(ClusterSpec::default());
+    scenario
+}
+
+/// The same, and others write signs on these nodes.
+pub fn signed_by_others() -> Scenario {
+    let mut scenario = scaled_nodes();
+    scenario.cluster = Some(ClusterSpec { strangers: 0.5, ..ClusterSpec::default() });
+    scenario.calm_after = Span::hours(2);
     scenario
 }
 

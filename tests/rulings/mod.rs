@@ -28,6 +28,7 @@ mod removals;
 mod replacing;
 mod scale;
 mod setbacks;
+mod signs;
 mod sizes;
 mod standby;
 mod stop_all;

@@ -10,7 +10,7 @@ use azure_core::credentials::Secret;
 use azure_core::http::HttpClient;
 use poolkeeper::act::{
     AskHooks, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress, DrainRequest,
-    GoneRequest, WaitingOutcome, WaitingRequest,
+    GoneRequest, SignsOutcome, SignsRequest,
 };
 use poolkeeper::adapters::azure::auth::{AuthSettings as Auth, ClientSecret, TokenCache, Way};
 use poolkeeper::adapters::azure::cloud::AzureCloud;
@@ -78,8 +78,8 @@ impl ChangeCluster for NoNodes {
         CallOutcome::Done
     }
 
-    async fn show_waiting(&self, _request: WaitingRequest<'_>) -> WaitingOutcome {
-        WaitingOutcome::default()
+    async fn show_signs(&self, _request: SignsRequest<'_>) -> SignsOutcome {
+        SignsOutcome::default()
     }
 
     async fn remove_gone(&self, _request: GoneRequest<'_>) -> Option<Box<str>> {

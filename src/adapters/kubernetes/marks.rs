@@ -3,9 +3,11 @@
 use serde_json::{Map, Value, json};
 
 use super::link::CallFault;
-use super::node::{EXCLUDED, MARK, PREFER_OTHERS, WAITING, mark_text};
+use super::node::{
+    DISABLED, EXCLUDED, MARK, PREFER_OTHERS, SCALE_DOWN_DISABLED, SHIELDED, WAITING, mark_text,
+};
 use crate::act::CallOutcome;
-use crate::model::cluster::{ClusterNode, NodeChange, NodeMark};
+use crate::model::cluster::{ClusterNode, NodeChange, NodeMark, NodeShield};
 use crate::model::ids::PoolName;
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
@@ -26,6 +28,18 @@ pub(super) fn patch(node: &ClusterNode, change: &NodeChange) -> (&'static str, S
         }
         NodeChange::Taint(pool) => (JSON_PATCH, taint(node, pool)),
         NodeChange::Untaint => (JSON_PATCH, untaint(node)),
+        NodeChange::Shield(pool) => (
+            MERGE,
+            shield(node, &json!({ SCALE_DOWN_DISABLED: DISABLED, SHIELDED: pool.as_str() })),
+        ),
+        NodeChange::Unshield => {
+            // What another client has written over it since then is theirs.
+            let stands =
+                matches!(node.shield.as_deref(), Some(NodeShield::Ours { stands: true, .. }));
+            let ours = json!({ SHIELDED: null });
+            let both = json!({ SCALE_DOWN_DISABLED: null, SHIELDED: null });
+            (MERGE, shield(node, if stands { &both } else { &ours }))
+        }
     }
 }
 
@@ -48,6 +62,11 @@ fn merge(
         patch.insert("spec".into(), spec);
     }
     Value::Object(patch).to_string()
+}
+
+fn shield(node: &ClusterNode, annotations: &Value) -> String {
+    json!({ "metadata": { "annotations": annotations, "resourceVersion": node.version } })
+        .to_string()
 }
 
 /// A merge would replace the whole list of taints, so these patches name one place in it. The cluster compares the
@@ -105,3 +124,6 @@ pub(super) fn outcome(fault: CallFault, now: Time) -> CallOutcome {
         fault => CallOutcome::Refused(fault.refused(now)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,7 +219,7 @@ impl ClusterApi for Clusters {
         cluster.nodes.table().find(node, cluster.link.now())
     }
 
-    async fn tainted(
+    async fn signed(
         &self,
         pool: &PoolName,
         cluster: Option<&ClusterName>,
@@ -229,7 +229,7 @@ impl ClusterApi for Clusters {
         }
         let mut all = Vec::new();
         for (name, of) in &self.clusters {
-            match of.nodes.table().tainted(pool, of.link.now()) {
+            match of.nodes.table().signed(pool, of.link.now()) {
                 Ok(nodes) => {
                     all.extend(nodes.into_iter().map(|node| (ClusterName::new(&**name), node)));
                 }

@@ -4,7 +4,9 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::wire::{Unreadable, WireCondition, time};
-use crate::model::cluster::{ClusterNode, NodeMark, NodeReady, NodeTaints, WaitingTaint};
+use crate::model::cluster::{
+    ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, WaitingTaint,
+};
 use crate::model::ids::{EntryId, NodeName, PoolName};
 use crate::model::time::Time;
 
@@ -14,6 +16,11 @@ pub(super) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load
 pub(super) const MARK: &str = "poolkeeper/drain";
 /// Our taint of a node that waits. Its value is the pool.
 pub(super) const WAITING: &str = "poolkeeper/waiting";
+/// The cluster-autoscaler does not remove a node on which this is `true`.
+pub(super) const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+pub(super) const DISABLED: &str = "true";
+/// Our annotation beside it. Its value is the pool.
+pub(super) const SHIELDED: &str = "poolkeeper/scale-down-disabled";
 /// The scheduler takes other nodes where it can.
 pub(super) const PREFER_OTHERS: &str = "PreferNoSchedule";
 
@@ -59,6 +66,10 @@ struct NodeLabels {
 struct NodeAnnotations {
     #[serde(default, rename = "poolkeeper/drain")]
     mark: Option<Box<str>>,
+    #[serde(default, rename = "cluster-autoscaler.kubernetes.io/scale-down-disabled")]
+    scale_down_disabled: Option<Box<str>>,
+    #[serde(default, rename = "poolkeeper/scale-down-disabled")]
+    shielded: Option<Box<str>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -126,8 +137,19 @@ impl WireNode {
             autoscaler_removes: taints().any(|key| key == AUTOSCALER_REMOVES),
             mark: self.metadata.annotations.mark.as_deref().and_then(read_mark).map(Box::new),
             taints: read_taints(&self.spec.taints),
+            shield: self.metadata.annotations.shield().map(Box::new),
             provider_id: self.spec.provider_id.filter(|id| !id.is_empty()),
         })
+    }
+}
+
+impl NodeAnnotations {
+    fn shield(&self) -> Option<NodeShield> {
+        let Some(pool) = &self.shielded else {
+            return self.scale_down_disabled.as_ref().map(|_| NodeShield::Foreign);
+        };
+        let stands = self.scale_down_disabled.as_deref() == Some(DISABLED);
+        Some(NodeShield::Ours { pool: PoolName::new(&**pool), stands })
     }
 }
 

@@ -39,11 +39,9 @@ impl NodeTable {
         Ok(self.at(name).ok().and_then(|at| nodes.get(at)).cloned())
     }
 
-    /// The nodes that have the taint of a machine that waits, set by this pool.
-    pub fn tainted(&self, pool: &PoolName, now: Time) -> Result<Vec<ClusterNode>, Refused> {
-        let of_pool = |node: &&ClusterNode| {
-            node.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
-        };
+    /// The nodes that have a sign of this pool.
+    pub fn signed(&self, pool: &PoolName, now: Time) -> Result<Vec<ClusterNode>, Refused> {
+        let of_pool = |node: &&ClusterNode| node.is_signed_by(pool);
         Ok(self.trusted(now)?.iter().filter(of_pool).cloned().collect())
     }
 

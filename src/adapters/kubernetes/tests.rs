@@ -304,6 +304,7 @@ fn a_node_is_read() {
         autoscaler_removes: true,
         mark: Some(Box::new(mark(true, false))),
         taints: NodeTaints { count: 1, waiting: None },
+        shield: None,
     };
     assert_eq!(of(spec, ready("True"), label, text), expected);
     let taint = |key: &str, status: &str| {

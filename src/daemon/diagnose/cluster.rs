@@ -140,6 +140,7 @@ mod tests {
             autoscaler_removes: false,
             mark: None,
             taints: NodeTaints::default(),
+            shield: None,
         }
     }
 

@@ -192,8 +192,10 @@ fn silent(view: &View, notes: &mut Notes) {
         let open = !entry.is_ended();
         open && view.at.since(entry.written) < deadline(entry, case)
     };
+    // Such a machine goes, or it serves again: the autoscaler knows, and the machine's own line says so.
+    let leaves = |machine: &Machine| case.facts.autoscaler_removes.contains(&machine.id);
     let idle = case.planned.actions.is_empty() && !case.journal.iter().any(moves);
-    if !idle || (view.rollout().is_none() && is_whole(view)) {
+    if !idle || case.machines.iter().any(leaves) || (view.rollout().is_none() && is_whole(view)) {
         return;
     }
     let reported = |hold: &Hold| {

@@ -5,7 +5,7 @@ mod cleanup;
 mod liveness;
 mod loops;
 mod rest;
-mod taints;
+mod signs;
 
 pub use calls::{Fence, Once};
 pub use cleanup::{Brake, Out};
@@ -14,7 +14,7 @@ pub use loops::Loops;
 #[cfg(test)]
 pub(super) use loops::REFUSED_AN_HOUR;
 pub use rest::Rest;
-pub use taints::LeftTaints;
+pub use signs::LeftSigns;
 
 /// The whole memory. Opaque: only [`super::after`] reads and writes it.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub struct History {
     pub(super) quiet: Quiet,
     /// Law 10.
     pub(super) out: Out,
-    pub(super) taints: LeftTaints,
+    pub(super) signs: LeftSigns,
     /// Law 12.
     pub(super) brake: Brake,
 }

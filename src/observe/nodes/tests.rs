@@ -31,6 +31,7 @@ fn node(name: &str, provider_id: String) -> ClusterNode {
         autoscaler_removes: false,
         mark: None,
         taints: NodeTaints::default(),
+        shield: None,
     }
 }
 

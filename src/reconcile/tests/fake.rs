@@ -7,7 +7,7 @@ use std::task::{Context, Poll as TaskPoll, Waker};
 
 use crate::act::{
     AskHooks, BackendOrder, CallContext, CallOutcome, ChangeCloud, ChangeCluster, DrainProgress,
-    DrainRequest, GoneRequest, Poll, SetChange, WaitingOutcome, WaitingRequest,
+    DrainRequest, GoneRequest, Poll, SetChange, SignsOutcome, SignsRequest,
 };
 use crate::ambient::Clock;
 use crate::memory::*;
@@ -20,8 +20,8 @@ use crate::model::inventory::*;
 use crate::model::journal::{OperationUrl, Refusal, Refused};
 use crate::model::machine::{Condition, Evidence, Protection};
 use crate::model::plan::Facts;
+use crate::model::signs::NodeSigns;
 use crate::model::time::{Span, Time};
-use crate::model::waiting::WaitingNodes;
 use crate::observe::{ReadCloud, ReadError, ReadFacts};
 
 /// Futures here never wait: one poll completes them.
@@ -76,9 +76,9 @@ pub struct Sky {
     pub draining: BTreeMap<String, Time>,
     pub blocked: BTreeSet<String>,
     pub released: Vec<String>,
-    /// What was said last of the nodes that wait, and the answer to it.
-    pub waits: Option<WaitingNodes>,
-    pub taint_answer: WaitingOutcome,
+    /// What was said last of the signs on nodes, and the answer to it.
+    pub signs: Option<NodeSigns>,
+    pub sign_answer: SignsOutcome,
     /// What was said last of machines that are gone, and why their nodes stay.
     pub gone: Option<GoneMachines>,
     pub undeleted: Option<Box<str>>,
@@ -405,10 +405,10 @@ impl ChangeCluster for Cloud {
         CallOutcome::Done
     }
 
-    async fn show_waiting(&self, request: WaitingRequest<'_>) -> WaitingOutcome {
+    async fn show_signs(&self, request: SignsRequest<'_>) -> SignsOutcome {
         let mut sky = self.sky();
-        sky.waits = Some(request.nodes.clone());
-        sky.taint_answer.clone()
+        sky.signs = Some(request.signs.clone());
+        sky.sign_answer.clone()
     }
 
     async fn remove_gone(&self, request: GoneRequest<'_>) -> Option<Box<str>> {

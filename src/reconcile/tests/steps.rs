@@ -2,7 +2,7 @@
 
 use super::fake::{Cut, Mishap};
 use super::*;
-use crate::act::WaitingOutcome;
+use crate::act::SignsOutcome;
 use crate::memory::{
     ApiStore, AuditEntry, HistoryEvent, HistoryRecord, HistoryStore, InboxStore, OverrideWrite, Seq,
 };
@@ -13,7 +13,7 @@ use crate::model::journal::{EntryEvent, EntryOutcome, Phase, Refusal};
 use crate::model::machine::{Lifecycle, MachineHold};
 use crate::model::plan::{Command, CommandArgs, CommandVerb, Input, PlanBug, RolloutPhase};
 use crate::model::quantity::Quantity;
-use crate::model::waiting::WaitingNodes;
+use crate::model::signs::NodeSigns;
 
 fn with_unavailable(revisions: &[&'static str]) -> Rig {
     let mut rig = Rig::new(revisions, "r2");
@@ -285,10 +285,10 @@ fn with_nodes() -> Rig {
 
 /// The nodes that wait after this turn, and when the pool runs again.
 fn waits(rig: &mut Rig) -> (Vec<String>, Time) {
-    rig.cloud.sky().waits = None;
+    rig.cloud.sky().signs = None;
     let report = rig.turn().unwrap();
-    let waits = rig.cloud.sky().waits.clone().unwrap();
-    (waits.waits.iter().map(ToString::to_string).collect(), report.again)
+    let waits = rig.cloud.sky().signs.clone().unwrap().waiting;
+    (waits.set.iter().map(ToString::to_string).collect(), report.again)
 }
 
 #[test]
@@ -299,21 +299,21 @@ fn the_nodes_that_a_rollout_will_replace_are_told_to_the_cluster_each_turn() {
     let (_, again) = waits(&mut rig);
     rig.wait_until(again);
     let refused = Some("node vm-001: forbidden".into());
-    rig.cloud.sky().taint_answer = WaitingOutcome { left: 3, refused };
+    rig.cloud.sky().sign_answer = SignsOutcome { left: 3, refused };
     let _ = rig.turn().unwrap();
-    rig.cloud.sky().taint_answer = WaitingOutcome { left: 3, refused: None };
+    rig.cloud.sky().sign_answer = SignsOutcome { left: 3, refused: None };
     let notices = |report: TurnReport| report.planned.unwrap().report.notices.concat();
     let report = rig.turn().unwrap();
     assert!(report.again <= rig.now().plus(Span::seconds(5)), "the others follow soon");
     assert!(notices(report).contains("did not take it (node vm-001: forbidden)"));
     assert!(!notices(rig.turn().unwrap()).contains("forbidden"), "it is over");
-    rig.cloud.sky().taint_answer = WaitingOutcome::default();
+    rig.cloud.sky().sign_answer = SignsOutcome::default();
     rig.run();
-    assert_eq!(rig.cloud.sky().waits.as_ref().map(|of| of.waits.len()), Some(0));
-    assert!(!rig.cloud.sky().waits.as_ref().unwrap().ends);
+    assert_eq!(rig.cloud.sky().signs.as_ref().map(|of| of.waiting.set.len()), Some(0));
+    assert!(!rig.cloud.sky().signs.as_ref().unwrap().waiting.ends);
     rig.set_cluster(None);
     let _ = rig.turn().unwrap();
-    assert_eq!(rig.cloud.sky().waits, Some(WaitingNodes::none()), "the pool lost its cluster");
+    assert_eq!(rig.cloud.sky().signs, Some(NodeSigns::none()), "the pool lost its cluster");
 }
 
 #[test]
@@ -356,10 +356,10 @@ fn a_pool_that_is_no_longer_managed_keeps_no_node_waiting() {
     rig.set_cluster(Some("main"));
     rig.run();
     let refused = Some("busy".into());
-    rig.cloud.sky().taint_answer = WaitingOutcome { left: 2, refused };
+    rig.cloud.sky().sign_answer = SignsOutcome { left: 2, refused };
     assert_eq!(rig.unmanage().last(), Some(&2), "it is tried again");
-    assert_eq!(rig.cloud.sky().waits, Some(WaitingNodes::none()));
-    rig.cloud.sky().taint_answer = WaitingOutcome::default();
+    assert_eq!(rig.cloud.sky().signs, Some(NodeSigns::none()));
+    rig.cloud.sky().sign_answer = SignsOutcome::default();
     assert_eq!(rig.unmanage(), [0]);
 }
 

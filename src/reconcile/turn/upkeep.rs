@@ -1,18 +1,18 @@
-//! What a turn does to nodes beside its entries: the taints of those that wait to be replaced, and the deletion of those
-//! that outlast their machines. A refusal stops nothing.
+//! What a turn does to nodes beside its entries: the signs on those of a rollout, and the deletion of those that outlast
+//! their machines. A refusal stops nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Turn, TurnEnvironment, UNSETTLED_LOOKS_AGAIN};
-use crate::act::{ChangeCluster, GoneRequest, WaitingOutcome, WaitingRequest};
+use crate::act::{ChangeCluster, GoneRequest, SignsOutcome, SignsRequest};
 use crate::ambient::Clock;
 use crate::memory::Lease;
 use crate::model::gone::{GoneMachines, provider_prefix};
 use crate::model::ids::{InstanceId, PoolName};
 use crate::model::plan::{Decision, Facts};
 use crate::model::policy::Policy;
+use crate::model::signs::NodeSigns;
 use crate::model::time::{Span, Time};
-use crate::model::waiting::WaitingNodes;
 use crate::observe::{CloseReason, RecordChange};
 
 /// How long a machine that we deleted is remembered as such.
@@ -22,7 +22,7 @@ const REMEMBERED: Span = Span::hours(6);
 /// What one turn leaves to the next.
 #[derive(Debug, Default)]
 pub(super) struct NodeUpkeep {
-    waiting: WaitingOutcome,
+    signs: SignsOutcome,
     /// Why a node whose machine is gone was not deleted.
     undeleted: Option<Box<str>>,
     /// Machines that we deleted. A process that lost them goes by the marks on nodes alone.
@@ -38,43 +38,45 @@ struct DeletedMachine {
 
 impl NodeUpkeep {
     pub fn tell(&self, facts: Facts) -> Facts {
-        let taint_refused = self.waiting.refused.clone();
-        Facts { taint_refused, node_undeleted: self.undeleted.clone(), ..facts }
+        let sign_refused = self.signs.refused.clone();
+        Facts { sign_refused, node_undeleted: self.undeleted.clone(), ..facts }
     }
 
     /// The next turn changes the nodes that are left, unless the cluster refuses: then they wait as long as anything
     /// else.
     pub fn next(&self, next: Time, now: Time) -> Time {
-        let goes_on = self.waiting.left > 0 && self.waiting.refused.is_none();
+        let goes_on = self.signs.left > 0 && self.signs.refused.is_none();
         if goes_on { next.min(now.plus(UNSETTLED_LOOKS_AGAIN)) } else { next }
     }
 }
 
-/// Of a pool that is not managed any more no node waits. Returns how many still have the taint.
+/// Of a pool that is not managed any more no node has a sign. Returns how many still have one.
 pub(super) async fn end<W: TurnEnvironment>(
     world: &W,
     pool: &PoolName,
     policy: &Policy,
     lease: &Lease,
 ) -> usize {
-    let (nodes, cluster) = (WaitingNodes::none(), policy.cluster.as_ref());
-    let request = WaitingRequest { pool, cluster, nodes: &nodes, before: lease.not_after };
-    world.cluster().show_waiting(request).await.left
+    let (signs, cluster) = (NodeSigns::none(), policy.cluster.as_ref());
+    let request = SignsRequest { pool, cluster, signs: &signs, before: lease.not_after };
+    world.cluster().show_signs(request).await.left
 }
 
 impl<W: TurnEnvironment> Turn<'_, W> {
     /// Before pods of the next node are ended: they are to go to nodes that stay.
-    pub(super) async fn show_waiting(&mut self, planned: &Decision) {
-        let nodes = match &self.policy.cluster {
-            None => WaitingNodes::none(),
-            Some(_) if self.sees_all() => WaitingNodes::of(planned, &self.observed.folded.machines),
+    pub(super) async fn show_signs(&mut self, planned: &Decision) {
+        let signs = match &self.policy.cluster {
+            None => NodeSigns::none(),
+            Some(_) if self.sees_all() => {
+                NodeSigns::of(planned, &self.observed.folded.machines, self.policy)
+            }
             // What stands on nodes that were not seen stays there.
             Some(_) => return,
         };
         let (pool, cluster) = (self.book.pool, self.policy.cluster.as_ref());
         let before = self.book.lease.not_after;
-        let request = WaitingRequest { pool, cluster, nodes: &nodes, before };
-        self.nodes.waiting = self.world.cluster().show_waiting(request).await;
+        let request = SignsRequest { pool, cluster, signs: &signs, before };
+        self.nodes.signs = self.world.cluster().show_signs(request).await;
     }
 
     pub(super) async fn remove_gone(&mut self) {

@@ -64,6 +64,8 @@ impl Cluster {
             Due::GuardEnds(guard) => self.guard_ends(guard),
             Due::DrainAgain(vm) => self.drain_again(vm, at),
             Due::Others => self.others_act(at),
+            Due::Strangers => self.strangers_act(at),
+            Due::Autoscaler => self.autoscaler_acts(at),
         }
     }
 

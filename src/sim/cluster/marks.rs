@@ -1,6 +1,6 @@
 //! Marks and cordons on nodes: ours, with the version that we read, and those of others.
 
-use super::nodes::SimNode;
+use super::nodes::{Author, SimNode};
 use super::state::{Cluster, NodeNews};
 use crate::model::cluster::NodeChange;
 use crate::world::{Guid, Millis};
@@ -51,6 +51,19 @@ impl Cluster {
             NodeChange::Untaint => {
                 self.nodes.write(vm, |node| node.waits_for = None);
             }
+            NodeChange::Shield(pool) => {
+                self.nodes.write(vm, |node| {
+                    node.scale_down_disabled = Some(Author::Us);
+                    node.shielded_for = Some(pool.clone());
+                });
+            }
+            NodeChange::Unshield => {
+                self.nodes.write(vm, |node| {
+                    let by_us = |by: &Author| *by == Author::Us;
+                    node.scale_down_disabled = node.scale_down_disabled.filter(|by| !by_us(by));
+                    node.shielded_for = None;
+                });
+            }
         }
         match (had_mark, self.nodes.get(vm).is_some_and(|node| node.mark.is_some())) {
             (false, true) => self.news.push((now, vm, NodeNews::Marked)),
@@ -76,6 +89,11 @@ impl Cluster {
         self.others_write(vm, now);
         let node = self.nodes.get(vm).ok_or(MarkFailure::Gone)?;
         if *node.version() == *version { Ok(node) } else { Err(MarkFailure::Conflict) }
+    }
+
+    /// The annotation of the autoscaler passes for this one's from now on.
+    pub fn tells_autoscaler(&mut self, vm: Guid, author: Author) {
+        self.nodes.change(vm, |node| node.scale_down_disabled = Some(author));
     }
 
     /// Another client cordons a node. One that we cordoned stays as it is: a second cordon changes nothing.

@@ -4,6 +4,7 @@
 //! them, budgets count them, silent nodes lose them, and pods of a node that is gone are collected. Pods draw their
 //! times by workload, replica and life, so two rehearsals of one seed differ only in the calls that they make.
 
+mod autoscaler;
 mod budgets;
 mod eviction;
 mod kubelet;
@@ -20,7 +21,7 @@ mod state;
 mod tests;
 
 pub(super) use marks::MarkFailure;
-pub(super) use nodes::SimNode;
+pub(super) use nodes::{Author, SimNode};
 pub(super) use plain_drain::PlainDrain;
 pub use spec::ClusterSpec;
 pub(super) use state::{Cluster, NodeNews};

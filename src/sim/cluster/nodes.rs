@@ -2,10 +2,32 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::cluster::{ClusterNode, NodeMark, NodeReady, NodeTaints, WaitingTaint};
+use crate::model::cluster::{
+    ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, WaitingTaint,
+};
 use crate::model::ids::{NodeName, PoolName};
 use crate::model::time::Time;
 use crate::world::{Guid, Millis};
+
+/// A pool of another Poolkeeper.
+pub(super) const ANOTHER_POOL: &str = "another";
+
+/// A node that the cluster-autoscaler removes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) enum ScaleDown {
+    Drains {
+        since: Millis,
+    },
+    /// It asked the scale set to delete its machine.
+    Deletes,
+}
+
+/// Who wrote something on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sim) enum Author {
+    Us,
+    Another,
+}
 
 #[derive(Debug, Clone)]
 pub(in crate::sim) struct SimNode {
@@ -25,6 +47,12 @@ pub(in crate::sim) struct SimNode {
     pub mark: Option<NodeMark>,
     /// The pool whose taint of a node that waits is on it.
     pub waits_for: Option<PoolName>,
+    /// Who told the cluster-autoscaler last whether it may remove it, and has not taken that back.
+    pub scale_down_disabled: Option<Author>,
+    /// The pool whose annotation says that we did.
+    pub shielded_for: Option<PoolName>,
+    /// What the cluster-autoscaler does with it.
+    pub scale_down: Option<ScaleDown>,
     version: u64,
     pub pods: BTreeSet<u64>,
     /// Its pods of other workloads than the DaemonSet.
@@ -59,11 +87,39 @@ impl SimNode {
     }
 
     pub const fn takes_pods(&self) -> bool {
-        self.ready && !self.cordoned && !self.starting
+        self.ready && !self.cordoned && !self.starting && self.scale_down.is_none()
     }
 
     pub fn version(&self) -> Box<str> {
         self.version.to_string().into()
+    }
+
+    /// What others set on it: a cordon, the taint of another pool, a word to the autoscaler.
+    pub fn foreign(&self) -> [bool; 3] {
+        let of_another = |pool: &PoolName| *pool.as_str() == *ANOTHER_POOL;
+        [
+            self.cordoned && self.cordoned_by_others,
+            self.waits_for.as_ref().is_some_and(of_another),
+            self.scale_down_disabled == Some(Author::Another),
+        ]
+    }
+
+    pub const fn is_signed(&self) -> bool {
+        self.waits_for.is_some()
+            || self.scale_down_disabled.is_some()
+            || self.shielded_for.is_some()
+    }
+
+    pub const fn is_scale_down_disabled(&self) -> bool {
+        self.scale_down_disabled.is_some()
+    }
+
+    fn shield(&self) -> Option<NodeShield> {
+        let Some(pool) = &self.shielded_for else {
+            return self.scale_down_disabled.map(|_| NodeShield::Foreign);
+        };
+        let stands = self.scale_down_disabled == Some(Author::Us);
+        Some(NodeShield::Ours { pool: pool.clone(), stands })
     }
 
     /// As a watch shows it.
@@ -78,7 +134,7 @@ impl SimNode {
             starting: self.starting,
             cordoned: self.cordoned,
             excluded: self.excluded,
-            autoscaler_removes: false,
+            autoscaler_removes: self.scale_down.is_some(),
             mark: self.mark.clone().map(Box::new),
             taints: NodeTaints {
                 count: u16::from(self.waits_for.is_some()),
@@ -87,6 +143,7 @@ impl SimNode {
                     .clone()
                     .map(|pool| Box::new(WaitingTaint { pool, index: 0 })),
             },
+            shield: self.shield().map(Box::new),
         }
     }
 }
@@ -155,6 +212,9 @@ impl Nodes {
                 excluded: false,
                 mark: None,
                 waits_for: None,
+                scale_down_disabled: None,
+                scale_down: None,
+                shielded_for: None,
                 version: 0,
                 pods: BTreeSet::new(),
                 seats: 0,

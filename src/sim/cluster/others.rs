@@ -1,8 +1,10 @@
 //! Other clients of a simulated cluster: they cordon nodes, lift cordons, evict pods, and write nodes between our read
 //! and our write.
 
+use super::nodes::{ANOTHER_POOL, Author, SimNode};
 use super::state::{Cluster, Due};
 use crate::ambient::Dice;
+use crate::model::ids::PoolName;
 use crate::world::{Guid, MINUTE, Millis};
 
 impl Cluster {
@@ -23,6 +25,29 @@ impl Cluster {
             1 => self.a_cordon_is_lifted(at, &mut dice),
             _ => self.a_pod_is_deleted(vm, at, &mut dice),
         }
+    }
+
+    /// Once a minute, one of them may write a sign on one node, or take one away, whosever it is.
+    pub(super) fn strangers_act(&mut self, at: Millis) {
+        if at + MINUTE < self.calm_from {
+            self.due.insert((at + MINUTE, Due::Strangers));
+        }
+        let minute = at.div_euclid(MINUTE) as u64;
+        let mut dice = self.dice.branch("strangers").branch_number(minute);
+        if !dice.chance(self.spec.strangers) {
+            return;
+        }
+        let vms: Vec<Guid> = self.nodes.all().map(|(vm, _)| vm).collect();
+        let Some(vm) = dice.pick(&vms).copied() else { return };
+        let write: fn(&mut SimNode) = match dice.below(5) {
+            0 | 1 => |node| node.scale_down_disabled = Some(Author::Another),
+            2 => |node| node.scale_down_disabled = None,
+            3 => |node| {
+                node.waits_for.get_or_insert_with(|| PoolName::new(ANOTHER_POOL));
+            },
+            _ => |node| node.waits_for = None,
+        };
+        self.nodes.write(vm, write);
     }
 
     fn a_cordon_is_lifted(&mut self, at: Millis, dice: &mut Dice) {

@@ -38,6 +38,11 @@ pub struct ClusterSpec {
     pub namespace_ends: f64,
     /// Each node has a pod that its kubelet alone runs.
     pub static_pods: bool,
+    /// How likely others tell the cluster-autoscaler something on a node, taint it for a pool of theirs, or take such a
+    /// sign away, in each minute of the first hours.
+    pub strangers: f64,
+    /// How likely the cluster-autoscaler begins to remove a node in each minute of the first hours.
+    pub autoscaler: f64,
 }
 
 impl Default for ClusterSpec {
@@ -60,6 +65,8 @@ impl Default for ClusterSpec {
             finished: 0.0,
             namespace_ends: 0.0,
             static_pods: false,
+            strangers: 0.0,
+            autoscaler: 0.0,
         }
     }
 }

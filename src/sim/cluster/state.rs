@@ -38,6 +38,10 @@ pub(super) enum Due {
     DrainAgain(Guid),
     /// Others may act.
     Others,
+    /// Others may write signs.
+    Strangers,
+    /// The cluster-autoscaler looks at all nodes.
+    Autoscaler,
 }
 
 /// What a cluster tells of a node.
@@ -76,6 +80,10 @@ pub(in crate::sim) struct Cluster {
     pub(super) marked: u64,
     /// A person deleted the namespace of the pods without a controller.
     pub(super) namespace_ends: bool,
+    /// The cluster-autoscaler leaves so many nodes.
+    pub(super) least: usize,
+    /// Machines that it deletes.
+    pub(super) removals: Vec<Guid>,
 }
 
 impl Cluster {
@@ -101,6 +109,8 @@ impl Cluster {
             plain: BTreeMap::new(),
             marked: 0,
             namespace_ends: false,
+            least: machines.div_ceil(2) as usize,
+            removals: Vec::new(),
         };
         cluster.make_first_pods();
         cluster
@@ -119,6 +129,12 @@ impl Cluster {
             let storm = self.calm_from.saturating_sub(now).max(1);
             let at = now + dice.below(storm.unsigned_abs()) as Millis;
             self.due.insert((at, Due::NamespaceEnds));
+        }
+        if self.spec.autoscaler > 0.0 {
+            self.due.insert((now + MINUTE, Due::Autoscaler));
+        }
+        if self.spec.strangers > 0.0 {
+            self.due.insert((now + MINUTE, Due::Strangers));
         }
     }
 
@@ -180,9 +196,9 @@ impl Cluster {
         self.nodes.all()
     }
 
-    /// Nodes that have our taint of a node that waits.
-    pub fn tainted(&self) -> impl Iterator<Item = (Guid, &SimNode)> {
-        self.nodes.all().filter(|(_, node)| node.waits_for.is_some())
+    /// Nodes with any sign of any client.
+    pub fn signed(&self) -> impl Iterator<Item = (Guid, &SimNode)> {
+        self.nodes.all().filter(|(_, node)| node.is_signed())
     }
 
     /// Tells once under each mark of ours that nothing movable is left on the node, or that all of it is ending on a

@@ -309,7 +309,7 @@ fn of_facts(facts: &Facts, names: &mut SubstituteNames) -> Facts {
         nodes_unseen: _,
         autoscaler_removes: _,
         runs_on: _,
-        taint_refused: _,
+        sign_refused: _,
         node_undeleted: _,
         keeper: _,
     } = facts;

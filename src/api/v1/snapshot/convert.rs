@@ -438,7 +438,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         nodes_unseen: None,
         autoscaler_removes: Vec::new(),
         runs_on: None,
-        taint_refused: None,
+        sign_refused: None,
         node_undeleted: None,
         follow: wire
             .follow

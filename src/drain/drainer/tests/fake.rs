@@ -72,7 +72,7 @@ impl ClusterApi for &Fake {
         if state.away { Err(away()) } else { Ok(state.node.clone()) }
     }
 
-    async fn tainted(
+    async fn signed(
         &self,
         pool: &PoolName,
         cluster: Option<&ClusterName>,
@@ -81,9 +81,7 @@ impl ClusterApi for &Fake {
         if state.away {
             return if cluster.is_some() { Err(away()) } else { Ok(Vec::new()) };
         }
-        let of_pool = |node: &&ClusterNode| {
-            node.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
-        };
+        let of_pool = |node: &&ClusterNode| node.is_signed_by(pool);
         let nodes = state.node.iter().filter(of_pool);
         Ok(nodes.map(|node| (ClusterName::new("prod"), node.clone())).collect())
     }
@@ -175,6 +173,7 @@ impl ClusterApi for &Fake {
                 node.taints.count -= 1;
                 "untaint".to_owned()
             }
+            NodeChange::Shield(_) | NodeChange::Unshield => panic!("a drain shields no node"),
         };
         state.asked.push(say);
         CallOutcome::Done
@@ -217,6 +216,7 @@ pub(super) fn fake(pods: &[&str]) -> Fake {
         autoscaler_removes: false,
         mark: None,
         taints: NodeTaints::default(),
+        shield: None,
     };
     let state = FakeState {
         now: at(1_000),

@@ -1,4 +1,6 @@
+use super::super::nodes::Author;
 use super::*;
+use crate::model::cluster::NodeShield;
 
 impl Play {
     fn change(&mut self, n: u64, change: &NodeChange) {
@@ -14,7 +16,7 @@ fn pods_go_to_nodes_without_the_taint_of_those_that_wait() {
     for n in 0..last {
         play.change(n, &NodeChange::Taint(PoolName::new("web")));
     }
-    assert_eq!(play.cluster.tainted().count(), 5);
+    assert_eq!(play.cluster.signed().count(), 5);
     let had = |play: &Play, n| play.movable(n).len();
     let before: Vec<usize> = (0..last).map(|n| had(&play, n)).collect();
     play.change(0, &NodeChange::Mark(mark(START, true)));
@@ -25,4 +27,31 @@ fn pods_go_to_nodes_without_the_taint_of_those_that_wait() {
     assert!(had(&play, last) > before[0], "all of them came to the one that stays");
     play.change(1, &NodeChange::Untaint);
     assert_eq!(play.cluster.node(vm(1)).unwrap().view().taints.waiting, None);
+}
+
+#[test]
+fn what_another_client_told_the_autoscaler_outlasts_our_shield() {
+    let mut play = Play::calm();
+    play.change(0, &NodeChange::Shield(PoolName::new("web")));
+    assert!(play.cluster.node(vm(0)).unwrap().view().is_shielded_by(&PoolName::new("web")));
+    play.change(0, &NodeChange::Unshield);
+    assert_eq!(play.cluster.node(vm(0)).unwrap().view().shield, None);
+    play.change(0, &NodeChange::Shield(PoolName::new("web")));
+    play.cluster.tells_autoscaler(vm(0), Author::Another);
+    play.change(0, &NodeChange::Unshield);
+    let foreign = Some(Box::new(NodeShield::Foreign));
+    assert_eq!(play.cluster.node(vm(0)).unwrap().view().shield, foreign);
+}
+
+#[test]
+fn the_autoscaler_takes_the_emptiest_node_that_no_client_shields() {
+    let mut play = Play::new(ClusterSpec { autoscaler: 1.0, ..ClusterSpec::default() }, 3);
+    let shielded = u64::from(NODES) - 1;
+    play.change(shielded, &NodeChange::Shield(PoolName::new("web")));
+    play.pass(40 * MINUTE);
+    let removals = play.cluster.take_removals();
+    assert!(!removals.is_empty() && !removals.contains(&vm(shielded)), "{removals:?}");
+    assert!(removals.len() <= (NODES / 2) as usize, "{removals:?}");
+    play.pass(24 * HOUR);
+    assert!(play.cluster.all().all(|(_, node)| node.scale_down.is_none()), "it is over");
 }

@@ -2,31 +2,32 @@ use super::*;
 use crate::drain::nodes::{Nodes, node, ready};
 use crate::drain::samples::at;
 use crate::model::cluster::NodeReady;
-use crate::model::waiting::WaitingNodes;
+use crate::model::cluster::NodeShield;
+use crate::model::signs::NodeSigns;
 
 fn names(of: &[&str]) -> BTreeSet<NodeName> {
     of.iter().map(|name| NodeName::new(*name)).collect()
 }
 
-fn waiting(waits: &[&str], stays: &[&str], serves: &[&str]) -> WaitingNodes {
-    let (waits, stays, serves) = (names(waits), names(stays), names(serves));
-    WaitingNodes { waits, stays, serves, ends: false }
+fn waiting(waits: &[&str], stays: &[&str], serves: &[&str]) -> NodeSigns {
+    let (set, stays, serves) = (names(waits), names(stays), names(serves));
+    NodeSigns { waiting: SignNodes { set, stays, serves, ends: false }, ..NodeSigns::default() }
 }
 
 fn shown_by(
     nodes: &Nodes,
     pool: &str,
     cluster: Option<&str>,
-    wanted: &WaitingNodes,
-) -> (WaitingOutcome, Vec<String>) {
+    wanted: &NodeSigns,
+) -> (SignsOutcome, Vec<String>) {
     let (pool, cluster) = (PoolName::new(pool), cluster.map(ClusterName::new));
     let request =
-        WaitingRequest { pool: &pool, cluster: cluster.as_ref(), nodes: wanted, before: at(9) };
+        SignsRequest { pool: &pool, cluster: cluster.as_ref(), signs: wanted, before: at(9) };
     let outcome = ready(show(nodes, request));
     (outcome, std::mem::take(&mut *nodes.asked.lock().unwrap()))
 }
 
-fn shown(nodes: &Nodes, wanted: &WaitingNodes) -> (WaitingOutcome, Vec<String>) {
+fn shown(nodes: &Nodes, wanted: &NodeSigns) -> (SignsOutcome, Vec<String>) {
     shown_by(nodes, "web", Some("main"), wanted)
 }
 
@@ -49,7 +50,7 @@ fn each_node_gets_what_its_machine_says_by_one_patch() {
     let wanted =
         waiting(&["waits", "has-it", "strange", "unknown"], &["leaves"], &["serves", "plain"]);
     let (outcome, asked) = shown(&nodes, &wanted);
-    assert_eq!(outcome, WaitingOutcome::default());
+    assert_eq!(outcome, SignsOutcome::default());
     assert_eq!(
         asked,
         ["untaint serves in main", "untaint no-machine in main", "taint waits for web"],
@@ -65,8 +66,8 @@ fn of_a_pool_that_ends_or_lost_its_cluster_every_taint_goes() {
         ..Nodes::default()
     };
     let all = ["untaint a in main", "untaint c in old"];
-    assert_eq!(shown(&nodes(), &WaitingNodes::none()).1, all);
-    assert_eq!(shown_by(&nodes(), "web", None, &WaitingNodes::none()).1, all);
+    assert_eq!(shown(&nodes(), &NodeSigns::none()).1, all);
+    assert_eq!(shown_by(&nodes(), "web", None, &NodeSigns::none()).1, all);
     let renamed = waiting(&["a"], &[], &[]);
     assert_eq!(shown(&nodes(), &renamed).1, ["untaint c in old"]);
 }
@@ -83,12 +84,12 @@ fn a_refusal_ends_the_round_and_is_told_and_a_conflict_does_not() {
     let (outcome, asked) =
         shown(&nodes(vec![("a", Refusal::Conflict), ("b", Refusal::Gone)]), &wanted);
     assert_eq!(asked.len(), 7, "one try each");
-    assert_eq!(outcome, WaitingOutcome { left: 1, refused: None });
+    assert_eq!(outcome, SignsOutcome { left: 1, refused: None });
     let (outcome, asked) = shown(&nodes(vec![("b", Refusal::Forbidden)]), &wanted);
     assert_eq!(asked.len(), AT_ONCE, "the others would hear the same");
-    assert_eq!(outcome, WaitingOutcome { left: 3, refused: Some("node b: forbidden".into()) });
+    assert_eq!(outcome, SignsOutcome { left: 3, refused: Some("node b: forbidden".into()) });
     let (outcome, asked) = shown(&nodes(vec![("b", Refusal::Throttled)]), &wanted);
-    let later = WaitingOutcome { left: 3, refused: None };
+    let later = SignsOutcome { left: 3, refused: None };
     assert_eq!(
         (outcome, asked.len()),
         (later, AT_ONCE),
@@ -117,4 +118,53 @@ fn a_pool_whose_name_is_no_value_of_a_taint_sets_none() {
         assert!(outcome.refused.is_some() && asked.is_empty(), "{pool}");
     }
     assert_eq!(shown_by(&nodes, &"w".repeat(63), Some("main"), &wanted).1.len(), 1);
+}
+
+fn shielded_by(name: &str, shield: NodeShield) -> ClusterNode {
+    ClusterNode { shield: Some(Box::new(shield)), ..node(name, None) }
+}
+
+fn ours(pool: &str) -> NodeShield {
+    NodeShield::Ours { pool: PoolName::new(pool), stands: true }
+}
+
+#[test]
+fn a_shield_is_set_and_lifted_where_it_is_ours_and_nowhere_else() {
+    let nodes = || Nodes {
+        main: vec![
+            node("new", None),
+            shielded_by("has-it", ours("web")),
+            shielded_by("theirs", NodeShield::Foreign),
+            shielded_by("strange", ours("other")),
+            shielded_by("leaves", ours("web")),
+            shielded_by("serves", ours("web")),
+            node("a", Some("web")),
+        ],
+        old: vec![shielded_by("old", ours("web"))],
+        ..Nodes::default()
+    };
+    let shielded = SignNodes {
+        set: names(&["new", "has-it", "theirs", "strange", "unknown"]),
+        stays: names(&["leaves"]),
+        serves: names(&["serves", "a"]),
+        ends: false,
+    };
+    let wanted = NodeSigns { shielded, ..waiting(&["a"], &[], &[]) };
+    let (outcome, asked) = shown(&nodes(), &wanted);
+    assert_eq!(outcome, SignsOutcome::default());
+    assert_eq!(asked, ["unshield serves in main", "unshield old in old", "shield new for web"]);
+    let all = ["has-it in main", "leaves in main", "serves in main", "old in old"];
+    let all: Vec<String> = all.iter().map(|of| format!("unshield {of}")).collect();
+    let ends = shown(&nodes(), &NodeSigns::none()).1;
+    assert_eq!(ends, [all, vec!["untaint a in main".to_owned()]].concat());
+}
+
+#[test]
+fn a_pool_whose_name_is_no_value_of_a_taint_shields_still() {
+    let nodes = Nodes { main: vec![node("a", None), node("b", None)], ..Nodes::default() };
+    let shielded = SignNodes { set: names(&["b"]), ..SignNodes::default() };
+    let wanted = NodeSigns { shielded, ..waiting(&["a"], &[], &[]) };
+    let (outcome, asked) = shown_by(&nodes, "web-", Some("main"), &wanted);
+    assert!(outcome.refused.is_some() && outcome.left == 0);
+    assert_eq!(asked, ["shield b for web-"]);
 }
