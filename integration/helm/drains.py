@@ -87,6 +87,24 @@ def occupy(suite):
     return nodes
 
 
+def told(suite, nodes):
+    """What the daemon could not tell of these."""
+    return [one for one in suite.client.list("events", "default")["items"] if one["source"].get("component") == "poolkeeper"
+            and one["involvedObject"]["name"] in nodes]
+
+
+def without_events(pod, table):
+    """What doctor says of the one right that is missing and holds up nothing."""
+    files = ["--pool-file", f"/etc/poolkeeper/pools/{MAIN}.yaml", "--settings", "/etc/poolkeeper/settings/poolkeeper.yaml"]
+    _, said = pod.execute("poolkeeper", "doctor", *files, "--output", "json")
+    cluster, = json.JSONDecoder().raw_decode(said[said.index("{"):])[0]["clusters"]
+    found = [(one["outcome"], one["message"]) for one in cluster["checks"] if one["check"] == "permissions"]
+    notes = [message for outcome, message in found if outcome == "note" and message.startswith("create events is not held")]
+    table[f"without {rights.shown(rights.EVENTS)}"] = f"doctor: {notes[0]}" if notes else "nothing"
+    lacks = [message for outcome, message in found if outcome not in ("ok", "note")]
+    return [] if notes and not lacks else [f"without the right to tell events doctor says {found}"]
+
+
 def drain(suite):
     """One machine of two goes; the one on which the daemon runs is the last to be tried. Each right that this needs is
     missing until the daemon has said so, or should have."""
@@ -97,11 +115,11 @@ def drain(suite):
     # The pod learns of it later: from here on the role is written by hand.
     suite.release("upgrade", MAIN, CHART, "--values", suite.values(MAIN, 1))
     role = rights.Role(suite.client, f"{MAIN}-{RELEASE}", (MAIN, RELEASE))
-    unknown = role.all ^ {*rights.ORDER, rights.WATCH, rights.BUDGETS, rights.DELETE_NODES}
+    unknown = role.all ^ {*rights.ORDER, rights.WATCH, rights.BUDGETS, rights.DELETE_NODES, rights.EVENTS}
     if unknown:
         return [f"there is no case for the right {rights.shown(right)}" for right in sorted(unknown)]
     for at, right in enumerate(rights.ORDER):
-        role.lack(rights.ORDER[at:])
+        role.lack([*rights.ORDER[at:], rights.EVENTS])
         if at == 0:
             pod.start()
             for name in ("startup", "liveness"):
@@ -114,12 +132,13 @@ def drain(suite):
             pod.wait_probe("startup", 30)
         bound = {"patch": rights.PATCH_BOUND, "delete": rights.DELETE_BOUND}.get(right[2], rights.BOUND)
         watched.ask(right, lambda: rights.said(pod, MAIN, nodes), bound)
-    role.lack([])
+    role.lack([rights.EVENTS])
+    wrong = without_events(pod, suite.table)
     gone = lambda: len(stage.emulator.set(MAIN)["instances"]) == 1
-    wait("the machine goes once no right is missing", gone, 90, 0.5)
+    wait("the machine goes once no right is missing that a drain needs", gone, 90, 0.5)
     left = [one["metadata"]["name"] for one in suite.client.list("pods", WORK)["items"]]
     suite.table["drained"] = f"one machine of two; {', '.join(left)} is left"
-    wrong = watched.judge(set(rights.ORDER)) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])
+    wrong += [f"it told the event {one['reason']}" for one in told(suite, nodes)] + watched.judge(set(rights.ORDER)) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])
     decided = (json.loads(line) for line in pod.log.read_text().splitlines() if '"verb":"drain"' in line)
     first = next(one["machine"] for one in decided if one["message"].startswith("decided"))
     return wrong + (["the machine of the daemon was to go first"] if nodes[0].endswith(first.zfill(6)) else [])

@@ -16,6 +16,8 @@ ORDER = [("", "nodes", "list"), ("", "nodes", "patch"), ("", "pods", "list"), ("
 WATCH = ("", "nodes", "watch")
 # Only names budgets: drains go on without it.
 BUDGETS = ("policy", "poddisruptionbudgets", "list")
+# Only tells of drains: they go on without it, and doctor has a note.
+EVENTS = ("", "events", "create")
 # No node outlasts its machine here, so it is never needed.
 DELETE_NODES = ("", "nodes", "delete")
 # Of these the daemon says nothing yet that names them. One that it does name must leave this list.

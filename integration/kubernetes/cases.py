@@ -1,6 +1,7 @@
 """What the daemon has to show. Each case has a set of machines of its own; those that take nothing from each other run
 beside each other."""
 
+import collections
 import re
 import time
 
@@ -92,6 +93,11 @@ def rolls(stage, table):
         raise Failed(f"nodes of machines that went are still there: {sorted(set(old) & set(now))}")
     if not now[come]["spec"].get("unschedulable"):
         raise Failed(f"node {come} lost the cordon that somebody else had put")
+    began_at = {node: [one["reason"] for one in stage.events_of(node)].count("DrainBegan") for node in old}
+    if set(began_at.values()) != {1}:
+        raise Failed(f"each drained node is to have one event of the begin of its drain: {began_at}")
+    others = collections.Counter(one["reason"] for node in [*old, *now] for one in stage.events_of(node))
+    table["events"] = ", ".join(f"{count} {reason}" for reason, count in others.most_common())
     mean, most = stage.witness.moved(name, MAIN_PODS)
     table["moves"] = f"{mean:.2f} of a pod on average, {most} at most, in {time.monotonic() - began:.0f} s"
 
@@ -102,6 +108,19 @@ def blocked(stage, table):
     stage.write_pool(name, "2.0.0", surge=3)
     said = wait_told(stage, name, [r"blocked/still-\w+-\w+", "allows-nothing", r"\b2\b"])
     table["blocked says"] = said
+    holds = {pod["spec"].get("nodeName") for pod in stage.pods_of(name, "still")}
+    blocked = lambda: [one for node in holds & set(stage.marked(name)) for one in stage.events_of(node)
+                       if one["reason"] == "DrainBlocked"]
+    wait("a node that a budget holds has a warning", blocked, 120, 1)
+    event = blocked()[0]
+    words = r"the pod blocked/still-\w+-\w+ .*\ballows-nothing\b.*\b2\b"
+    if event["type"] != "Warning" or not re.search(words, event["message"]) or len(blocked()) > len(holds):
+        raise Failed(f"the events of a drain that a budget holds: {blocked()}")
+    described = stage.control.kubectl("describe", "node", event["involvedObject"]["name"])
+    shown = [" ".join(line.split()) for line in described.splitlines() if " DrainBlocked " in line or " DrainBegan " in line]
+    if len(shown) != 2:
+        raise Failed(f"kubectl describe shows of the drain {shown}: {described}")
+    table["kubectl describe"] = "; ".join(shown)
     held = {pod["metadata"]["uid"]: pod["spec"].get("nodeName") for pod in stage.pods_of(name, "still")}
     time.sleep(10)
     now = {pod["metadata"]["uid"] for pod in stage.pods_of(name, "still")}

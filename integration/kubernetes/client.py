@@ -9,7 +9,7 @@ import urllib.parse
 
 # What the suite speaks of, and where it is.
 GROUPS = {
-    "/api/v1": ("namespaces", "nodes", "pods", "persistentvolumes", "persistentvolumeclaims"),
+    "/api/v1": ("namespaces", "nodes", "pods", "events", "persistentvolumes", "persistentvolumeclaims"),
     "/apis/apps/v1": ("deployments", "statefulsets", "daemonsets", "replicasets"),
     "/apis/policy/v1": ("poddisruptionbudgets",),
     "/apis/rbac.authorization.k8s.io/v1": ("clusterroles", "clusterrolebindings"),

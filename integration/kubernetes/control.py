@@ -28,6 +28,7 @@ RULES = [
     {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
     {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list"]},
     {"apiGroups": ["storage.k8s.io"], "resources": ["volumeattachments"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
 ]
 # Of everybody what ends pods and changes nodes, with the bodies; of the daemons every call.
 AUDIT = {

@@ -193,6 +193,11 @@ class Stage:
         except Failed as failed:
             raise Failed(f"{failed}\n{self.explain(name)}") from None
 
+    def events_of(self, node):
+        """What Poolkeeper told of it, of whatever machine that was."""
+        about = f"involvedObject.kind=Node,involvedObject.name={node},source=poolkeeper"
+        return self.client.list("events", "default", fieldSelector=about)["items"]
+
     def no_marks(self, name):
         """A mark is taken back soon after the last machine went."""
         wait(f"no node of {name} has a mark", lambda: not self.marked(name), 60, 0.5)

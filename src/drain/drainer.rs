@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 
 use super::gone::GoneSince;
 use super::ladder::{self, Attempts, LadderState, Rung};
+use super::telling::Telling;
 use super::{ClusterApi, ClusterOrder, signs};
 use crate::act::{
     CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest, GoneRequest,
@@ -19,6 +20,7 @@ use crate::model::cluster::{
 use crate::model::facts::DrainFact;
 use crate::model::ids::{ClusterName, EntryId, NodeName, PoolName};
 use crate::model::journal::{PODS_STAY, Refusal, Refused};
+use crate::model::node_event::NodeEvent;
 use crate::model::time::{Span, Time};
 
 /// Pods of one node that are asked side by side.
@@ -41,6 +43,7 @@ struct DrainMemory {
     attempts: Attempts,
     /// When no pod was left.
     emptied: Option<Time>,
+    telling: Telling,
 }
 
 /// A drain whose mark stands on its node.
@@ -77,6 +80,7 @@ impl<K, C> Drainer<K, C> {
             entry: mark.entry.clone(),
             attempts: Attempts::new(),
             emptied: None,
+            telling: Telling::default(),
         })
     }
 
@@ -127,10 +131,24 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
         self.ask(drain, &calls, &mut memory.attempts).await;
         memory.attempts.retain(|uid, _| pods.iter().any(|pod| pod.uid == *uid));
         let say = state.waits_for(&memory.attempts, now).map(String::into_boxed_str);
+        if let Some(say) = &say {
+            let pool = request.pool;
+            let event = match rung {
+                Rung::Over => memory.telling.of_end(pool, say),
+                _ => memory.telling.of_look(pool, state.blocked(&memory.attempts), say, now),
+            };
+            self.tell(drain.cluster, name, event);
+        }
         self.remember(request, name, memory);
         match rung.step() {
             None => DrainProgress::Blocked { code: PODS_STAY.into(), say, retry_at: None },
             Some(step) => DrainProgress::Running { step: step.into(), blocker: say },
+        }
+    }
+
+    fn tell(&self, cluster: &ClusterName, node: &NodeName, event: Option<NodeEvent>) {
+        if let Some(event) = event {
+            self.api.tell(cluster, node, &event);
         }
     }
 
@@ -248,8 +266,16 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
             excluded: !node.excluded || ours.is_some_and(|mark| mark.excluded),
         };
         let order = ClusterOrder { cluster, before: order.before };
+        let began = NodeEvent::DrainBegan {
+            pool: mark.pool.clone(),
+            because: machine.target.because,
+            cordoned: mark.cordoned,
+        };
         match self.api.change(order, &node, &NodeChange::Mark(mark)).await {
-            CallOutcome::Done => CallOutcome::Accepted(None),
+            CallOutcome::Done => {
+                self.tell(cluster, &node.name, Some(began));
+                CallOutcome::Accepted(None)
+            }
             CallOutcome::Refused(refused) if refused.refusal == Refusal::Gone => CallOutcome::Done,
             // Another client wrote the node since the watch showed it: the next plan sees it newer.
             CallOutcome::Refused(refused) if refused.refusal == Refusal::Conflict => {
@@ -289,11 +315,19 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
             Ok(None) => return CallOutcome::Done,
             Err(_) => return CallOutcome::NotSent,
         };
-        self.forget(&machine, &node.name);
         let ours = node.mark.as_deref().filter(|mark| mark.pool == *machine.pool).cloned();
-        let Some(mark) = ours else { return CallOutcome::Done };
+        let Some(mark) = ours else {
+            self.forget(&machine, &node.name);
+            return CallOutcome::Done;
+        };
         let order = ClusterOrder { cluster, before: machine.before };
-        self.api.change(order, &node, &NodeChange::Lift(mark)).await
+        let (pool, uncordoned) = (mark.pool.clone(), mark.cordoned);
+        let outcome = self.api.change(order, &node, &NodeChange::Lift(mark)).await;
+        if outcome == CallOutcome::Done {
+            self.forget(&machine, &node.name);
+            self.tell(cluster, &node.name, Some(NodeEvent::DrainReleased { pool, uncordoned }));
+        }
+        outcome
     }
 
     async fn show_signs(&self, request: SignsRequest<'_>) -> SignsOutcome {

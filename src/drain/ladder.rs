@@ -3,7 +3,7 @@
 //! Pods leave in groups: the next group is asked once the one before is gone. How hard a pod is asked follows from the
 //! time since the drain began, so a new process goes on where the last one was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::cluster::{Pod, PodEnd, PodEndAnswer, PodOwner, has_labels};
 use crate::model::drain::{
@@ -151,6 +151,30 @@ impl<'p> LadderState<'p> {
         let ends = asked.filter(|of| of.fate == PodFate::Ends).map(|of| of.pod);
         let is_due = |pod: &&Pod| attempts.get(&pod.uid).is_none_or(|attempt| attempt.next <= now);
         ends.filter(is_due).filter_map(|pod| Some((pod, rung.asks(pod)?))).collect()
+    }
+
+    /// The uids of pods that do not go: the cluster refuses it, or the filters do.
+    pub fn blocked(&self, attempts: &Attempts) -> BTreeSet<Box<str>> {
+        let is_refused = |pod: &Pod| {
+            let attempt = attempts.get(&pod.uid).filter(|_| pod.ending.is_none());
+            attempt.is_some_and(|attempt| match attempt.answer {
+                PodEndAnswer::BudgetSpent { .. }
+                | PodEndAnswer::TwoBudgets { .. }
+                | PodEndAnswer::Forbidden { .. }
+                | PodEndAnswer::Unclear { .. } => true,
+                PodEndAnswer::Accepted
+                | PodEndAnswer::Gone
+                | PodEndAnswer::NamespaceEnds
+                | PodEndAnswer::Throttled { .. }
+                | PodEndAnswer::NotSent => false,
+            })
+        };
+        let blocked = self.left.iter().filter(|of| match of.fate {
+            PodFate::Kept(_) => true,
+            PodFate::Ends => is_refused(of.pod),
+            PodFate::Stays | PodFate::Waits => false,
+        });
+        blocked.map(|of| of.pod.uid.clone()).collect()
     }
 
     /// The pod that a person has to know of, and how many others there are. `None`: none is left.

@@ -12,6 +12,7 @@ mod nodes;
 #[cfg(test)]
 mod samples;
 mod signs;
+mod telling;
 
 pub use drainer::Drainer;
 
@@ -19,6 +20,7 @@ use crate::act::CallOutcome;
 use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::Refused;
+use crate::model::node_event::NodeEvent;
 use crate::model::time::Time;
 
 /// The cluster that a request goes to, and the deadline for sending it.
@@ -95,4 +97,7 @@ pub trait ClusterApi {
         pod: &Pod,
         how: PodEnd,
     ) -> impl Future<Output = PodEndAnswer> + Send;
+
+    /// Tell people who look at the node. Returns at once, and is tried once: nothing depends on it.
+    fn tell(&self, cluster: &ClusterName, node: &NodeName, event: &NodeEvent);
 }

@@ -12,6 +12,7 @@ use crate::model::cluster::{
 };
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
+use crate::model::node_event::NodeEvent;
 
 /// Nothing in these tests waits.
 pub(super) fn ready<T>(future: impl Future<Output = T>) -> T {
@@ -96,6 +97,10 @@ impl ClusterApi for Nodes {
 
     async fn end_pod(&self, _: ClusterOrder<'_>, _: &Pod, _: PodEnd) -> PodEndAnswer {
         panic!("no pod ends here")
+    }
+
+    fn tell(&self, _: &ClusterName, _: &NodeName, event: &NodeEvent) {
+        panic!("no drain is told of here: {event:?}")
     }
 }
 

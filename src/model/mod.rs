@@ -22,6 +22,7 @@ pub mod inventory;
 pub mod journal;
 pub mod learnt;
 pub mod machine;
+pub mod node_event;
 pub mod notice;
 pub mod owner;
 mod phase;

@@ -12,6 +12,7 @@ use crate::model::cluster::{
 };
 use crate::model::ids::{ClusterName, Key, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
+use crate::model::node_event::NodeEvent;
 use crate::model::time::Time;
 use crate::world::{Guid, Millis, SECOND};
 
@@ -91,6 +92,14 @@ impl ClusterApi for SharedStage {
 
     async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {
         self.lock().end_pod(order.before, pod, how)
+    }
+
+    fn tell(&self, _cluster: &ClusterName, node: &NodeName, event: &NodeEvent) {
+        let mut stage = self.lock();
+        let now = stage.world.now();
+        if let Some(cluster) = &mut stage.cluster {
+            cluster.keep_event(node, event, now);
+        }
     }
 }
 

@@ -268,6 +268,7 @@ impl Other {
             calls_saved: 0,
             pod_moves,
             most_evictions,
+            node_events: Vec::new(),
             turns: self.rounds,
             failed: 0,
             last_failure: None,

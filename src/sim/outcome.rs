@@ -4,6 +4,8 @@ use super::operators::Intervention;
 use std::collections::BTreeMap;
 
 use super::timeline::Timeline;
+use crate::model::ids::NodeName;
+use crate::model::node_event::NodeEvent;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::{Span, Time};
 use crate::world::FrontDoorCall;
@@ -62,6 +64,8 @@ pub struct RunOutcome {
     pub pod_moves: u64,
     /// The most times we evicted any single pod.
     pub most_evictions: u32,
+    /// What was told of nodes, the oldest first.
+    pub node_events: Vec<(Time, NodeName, NodeEvent)>,
     pub turns: u32,
     /// Turns without a decision or without a saved one, and why the last of them failed.
     pub failed: u32,

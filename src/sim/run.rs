@@ -1,5 +1,4 @@
-//! One rehearsal from start to end: events wake the pool, turns run, people act, the power is cut, and the judge checks
-//! every turn.
+//! One rehearsal from start to end: events wake the pool, turns run, people act, the power is cut, each turn is judged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -458,6 +457,7 @@ impl<'a, R: Road, S: TurnStore + InboxStore + Sync> Run<'a, R, S> {
             calls_saved: coalesced * reads / made.max(1),
             pod_moves,
             most_evictions,
+            node_events: stage.cluster.as_ref().map(Cluster::events).unwrap_or_default(),
             turns: self.turns,
             failed: self.failed,
             last_failure: self.last_failure,

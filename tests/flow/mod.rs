@@ -10,6 +10,7 @@ mod bounds;
 mod calls;
 mod capacity;
 mod days;
+mod events;
 mod slots;
 
 fn policy(count: u32, surge: i64, down: i64) -> Policy {

@@ -201,13 +201,16 @@ async fn a_right_is_asked_for_and_nothing_is_tried() {
         Says::status(201, &json!({"kind": "SelfSubjectAccessReview", "status": status}).to_string())
     })
     .await;
-    let evict = ClusterRight { verb: "create", group: "", resource: "pods/eviction" };
+    let right =
+        |verb, group, resource, namespace| ClusterRight { verb, group, resource, namespace };
+    let evict = right("create", "", "pods/eviction", "");
     let held = rig.clusters.may(&rig.name, &evict).await.unwrap();
     assert_eq!(held, AccessReview { allowed: true, fault: None });
-    let list = ClusterRight { verb: "list", group: "policy", resource: "poddisruptionbudgets" };
+    let list = right("list", "policy", "poddisruptionbudgets", "");
     let held = rig.clusters.may(&rig.name, &list).await.unwrap();
     let fault = Some("clusterrole \"poolkeeper\" not found".into());
     assert_eq!(held, AccessReview { allowed: false, fault });
+    rig.clusters.may(&rig.name, &right("create", "", "events", "default")).await.unwrap();
     let sent: Vec<_> = rig.server.heard();
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     assert!(sent.iter().all(|heard| heard.verb == "POST" && heard.target == path), "{sent:?}");
@@ -216,13 +219,16 @@ async fn a_right_is_asked_for_and_nothing_is_tried() {
     let of = |verb: &str, group: &str, resource: &str, part: &str| json!({"verb": verb, "group": group, "resource": resource, "subresource": part});
     assert_eq!(asked[0], of("create", "", "pods", "eviction"));
     assert_eq!(asked[1], of("list", "policy", "poddisruptionbudgets", ""));
+    let mut within = of("create", "", "events", "");
+    within["namespace"] = json!("default");
+    assert_eq!(asked[2], within);
     let calls: Vec<_> = rig.clusters.calls().filter(|(_, _, count)| *count > 0).collect();
-    assert_eq!(calls, [("prod", ClusterCall::Review, 2)]);
+    assert_eq!(calls, [("prod", ClusterCall::Review, 3)]);
 }
 
 #[tokio::test]
 async fn an_answer_that_says_nothing_of_a_right_is_none() {
-    let list = ClusterRight { verb: "list", group: "", resource: "pods" };
+    let list = ClusterRight { verb: "list", group: "", resource: "pods", namespace: "" };
     for says in [json!({"status": {}}), json!({"kind": "Status"}), json!({"status": null})] {
         let rig = Rig::start(move |_| Says::status(201, &says.to_string())).await;
         let told = rig.clusters.may(&rig.name, &list).await.unwrap_err();

@@ -40,6 +40,8 @@ vocabulary! {
         Patch = "patch",
         Evict = "evict",
         Delete = "delete",
+        /// What `kubectl describe node` shows.
+        Event = "event",
         /// Whether we have a right.
         Review = "review",
     }
@@ -68,11 +70,19 @@ impl<'a> Ask<'a> {
         }
     }
 
+    /// The least wait for the rate. An event tries again when others had their turn, so that no drain waits for it.
+    const fn patience(&self) -> Duration {
+        match self.call {
+            ClusterCall::Event => Duration::from_secs(1),
+            _ => Duration::from_millis(1),
+        }
+    }
+
     const fn method(&self) -> Method {
         match self.call {
             ClusterCall::List | ClusterCall::Watch => Method::GET,
             ClusterCall::Patch => Method::PATCH,
-            ClusterCall::Evict | ClusterCall::Review => Method::POST,
+            ClusterCall::Evict | ClusterCall::Event | ClusterCall::Review => Method::POST,
             ClusterCall::Delete => Method::DELETE,
         }
     }
@@ -178,7 +188,7 @@ impl Link {
         &self,
         ask: Ask<'_>,
     ) -> Result<(impl Future<Output = kube::Result<Response<Body>>> + Send, u64), CallFault> {
-        self.admit().await?;
+        self.admit(ask.patience()).await?;
         let (client, number) = self.client().await?;
         let (method, call) = (ask.method(), ask.call);
         let mut request =
@@ -201,7 +211,7 @@ impl Link {
         Ok((async move { client.send(request).await }, number))
     }
 
-    async fn admit(&self) -> Result<(), CallFault> {
+    async fn admit(&self, patience: Duration) -> Result<(), CallFault> {
         let mut waited = Duration::ZERO;
         loop {
             match self.gate.admit() {
@@ -211,7 +221,7 @@ impl Link {
                     return Err(CallFault::Closed(self.now().plus(Span::seconds(1))));
                 }
                 Err(Shut::For(wait)) => {
-                    let wait = wait.max(Duration::from_millis(1));
+                    let wait = wait.max(patience);
                     tokio::time::sleep(wait).await;
                     waited = waited.saturating_add(wait);
                 }

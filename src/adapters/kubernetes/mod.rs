@@ -9,6 +9,7 @@
 mod budget;
 mod deletion;
 mod ending;
+mod event;
 mod gate;
 mod link;
 mod marks;
@@ -23,6 +24,7 @@ mod wire;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +38,7 @@ use crate::drain::{ClusterApi, ClusterOrder};
 use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
+use crate::model::node_event::NodeEvent;
 use crate::model::time::Time;
 use crate::observe::{ReadError, ReadNodes};
 use budget::{WireAttachment, WireBudget};
@@ -60,6 +63,8 @@ struct Cluster {
     link: Arc<Link>,
     nodes: Arc<WatchedNodes>,
     watch: Mutex<Option<JoinHandle<()>>>,
+    /// Events so far.
+    told: AtomicU16,
 }
 
 impl fmt::Debug for Clusters {
@@ -83,7 +88,7 @@ impl Clusters {
         let clusters = configs.into_iter().map(|(name, config)| {
             let link = Arc::new(Link::new(config, clock));
             let nodes = Arc::new(WatchedNodes::new());
-            (name, Cluster { link, nodes, watch: Mutex::default() })
+            (name, Cluster { link, nodes, watch: Mutex::default(), told: AtomicU16::default() })
         });
         Self { clusters: clusters.collect() }
     }
@@ -338,6 +343,18 @@ impl ClusterApi for Clusters {
         let ask = Ask { call, path: &path, body, before: Some(order.before) };
         let answered: Result<_, CallFault> = cluster.link.call(ask).await;
         ending::answer(answered.map(drop), cluster.link.now())
+    }
+
+    fn tell(&self, cluster: &ClusterName, node: &NodeName, event: &NodeEvent) {
+        let (Ok(cluster), Ok(runtime)) = (self.of(cluster), Handle::try_current()) else { return };
+        let link = Arc::clone(&cluster.link);
+        let number = cluster.told.fetch_add(1, Ordering::Relaxed);
+        let body = Some((ending::JSON, event::body(node, event, link.now(), number)));
+        runtime.spawn(async move {
+            let ask = Ask { call: ClusterCall::Event, path: event::PATH, body, before: None };
+            // Lost if the cluster does not take it: what it tells of stands on the node too.
+            link.call(ask).await.ok();
+        });
     }
 }
 

@@ -11,7 +11,7 @@ use crate::net::server::plain;
 
 pub(super) const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// A right in all namespaces of a cluster, as a rule of a role grants it.
+/// A right in a cluster, as a rule of a role grants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClusterRight {
     pub verb: &'static str,
@@ -19,6 +19,8 @@ pub struct ClusterRight {
     pub group: &'static str,
     /// With its part after a slash, if the right is on that alone.
     pub resource: &'static str,
+    /// Where it is needed; empty for all namespaces.
+    pub namespace: &'static str,
 }
 
 impl fmt::Display for ClusterRight {
@@ -55,13 +57,16 @@ struct WireReviewStatus {
 /// The body of the question. The cluster answers for us alone, and keeps nothing.
 pub(super) fn request(right: &ClusterRight) -> String {
     let (resource, part) = right.resource.split_once('/').unwrap_or((right.resource, ""));
-    let review = json!({
+    let mut review = json!({
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {
             "verb": right.verb, "group": right.group, "resource": resource, "subresource": part,
         }},
     });
+    if !right.namespace.is_empty() {
+        review["spec"]["resourceAttributes"]["namespace"] = json!(right.namespace);
+    }
     review.to_string()
 }
 

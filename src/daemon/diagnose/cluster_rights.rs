@@ -8,8 +8,10 @@ use crate::model::policy::Policy;
 
 const NAME: &str = "permissions";
 
+const ROLE: &str = "bind this identity to the ClusterRole that `poolkeeper guide operations` shows";
+
 const fn right(verb: &'static str, group: &'static str, resource: &'static str) -> ClusterRight {
-    ClusterRight { verb, group, resource }
+    ClusterRight { verb, group, resource, namespace: "" }
 }
 
 /// What each pool needs, and for what.
@@ -35,9 +37,12 @@ const DELETE_NODES: (ClusterRight, &str) = (
 /// All go on without.
 pub(super) const BUDGETS: ClusterRight = right("list", "policy", "poddisruptionbudgets");
 
+/// A drain tells of itself where people look at its node, and goes on without.
+const EVENTS: ClusterRight = ClusterRight { namespace: "default", ..right("create", "", "events") };
+
 /// All rights of a daemon whose pools use every feature, and of doctor.
 pub fn cluster_role() -> impl Iterator<Item = ClusterRight> {
-    OF_EACH.iter().chain([&DELETE, &DELETE_NODES]).map(|(right, _)| *right).chain([BUDGETS])
+    OF_EACH.iter().chain([&DELETE, &DELETE_NODES]).map(|(right, _)| *right).chain([BUDGETS, EVENTS])
 }
 
 /// What these pools need.
@@ -68,7 +73,27 @@ pub(super) async fn checks(
             }
         }
     }
-    report(&reviews, needed.len(), unasked.as_ref())
+    let mut checks = report(&reviews, needed.len(), unasked.as_ref());
+    if unasked.is_none()
+        && let Ok(review) = clusters.may(cluster, &EVENTS).await
+    {
+        checks.extend(without_events(&review));
+    }
+    checks
+}
+
+/// Nothing waits for it.
+fn without_events(review: &AccessReview) -> Option<Check> {
+    let fault = fault(review);
+    let say = format!(
+        "{EVENTS} is not held in namespace {}: drains go on, and `kubectl describe node` does not show them{fault}",
+        EVENTS.namespace
+    );
+    (!review.allowed).then(|| Check::note(NAME, say).next(ROLE))
+}
+
+fn fault(review: &AccessReview) -> String {
+    review.fault.as_ref().map(|fault| format!(" ({fault})")).unwrap_or_default()
 }
 
 /// What a refusal says for itself.
@@ -98,14 +123,12 @@ fn report(
         checks.push(Check::fine(NAME, format!("{held} of {all} that are needed are held")));
     }
     for (n, (right, what, review)) in missing.iter().enumerate() {
-        let fault = review.fault.as_ref().map(|fault| format!(" ({fault})")).unwrap_or_default();
+        let fault = fault(review);
         let say = format!("{right} is not held in all namespaces, which is needed {what}{fault}");
         let mut check = Check::finding(NAME, say);
         // One role grants them together.
         if n + 1 == missing.len() {
-            let role =
-                "bind this identity to the ClusterRole that `poolkeeper guide operations` shows";
-            check = check.next(role);
+            check = check.next(ROLE);
         }
         checks.push(check);
     }
@@ -119,7 +142,7 @@ fn report(
 
 #[cfg(test)]
 mod tests {
-    use super::super::CheckOutcome::{Finding, Fine, Unknown};
+    use super::super::CheckOutcome::{Finding, Fine, Note, Unknown};
     use super::*;
     use crate::model::drain::DrainLadder;
     use crate::model::ids::{PoolName, ScaleSetId};
@@ -178,7 +201,17 @@ mod tests {
         let outcomes: Vec<_> = told.iter().map(|check| check.outcome).collect();
         assert_eq!(outcomes, [Finding, Unknown]);
         assert_eq!(told[1].say, "whether 4 of 6 are held could not be asked: no");
-        let group = ClusterRight { verb: "list", group: "policy", resource: "x" };
-        assert_eq!(group.to_string(), "list x.policy");
+        assert_eq!(right("list", "policy", "x").to_string(), "list x.policy");
+    }
+
+    #[test]
+    fn a_right_that_no_drain_waits_for_is_a_note() {
+        assert!(cluster_role().any(|of| of == EVENTS));
+        assert!(!needed(&[&pool(DrainLadder::default())]).iter().any(|(of, _)| *of == EVENTS));
+        let of = |allowed| without_events(&AccessReview { allowed, fault: None });
+        assert_eq!(of(true), None);
+        let note = of(false).unwrap();
+        assert_eq!((note.outcome, note.next.is_some()), (Note, true));
+        assert!(note.say.starts_with("create events is not held in namespace default"), "{note:?}");
     }
 }

@@ -1,3 +1,4 @@
+mod events;
 mod fake;
 
 use std::task::{Context, Poll, Waker};

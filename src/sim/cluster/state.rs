@@ -9,6 +9,8 @@ use super::spec::ClusterSpec;
 use crate::ambient::Dice;
 use crate::model::cluster::Pod;
 use crate::model::ids::NodeName;
+use crate::model::node_event::NodeEvent;
+use crate::model::time::Time;
 use crate::world::{Guid, MINUTE, Millis, SECOND};
 
 /// What happens by itself at some time.
@@ -84,6 +86,7 @@ pub(in crate::sim) struct Cluster {
     pub(super) least: usize,
     /// Machines that it deletes.
     pub(super) removals: Vec<Guid>,
+    events: Vec<(Time, NodeName, NodeEvent)>,
 }
 
 impl Cluster {
@@ -111,6 +114,7 @@ impl Cluster {
             namespace_ends: false,
             least: machines.div_ceil(2) as usize,
             removals: Vec::new(),
+            events: Vec::new(),
         };
         cluster.make_first_pods();
         cluster
@@ -181,6 +185,18 @@ impl Cluster {
     /// What it told since the last call.
     pub fn take_news(&mut self) -> Vec<(Millis, Guid, NodeNews)> {
         std::mem::take(&mut self.news)
+    }
+
+    /// Keeps an event of a node, while it answers.
+    pub fn keep_event(&mut self, node: &NodeName, event: &NodeEvent, now: Millis) {
+        if self.answers(now) && self.busy_until(now).is_none() {
+            self.events.push((Time::from_millis(now), node.clone(), event.clone()));
+        }
+    }
+
+    /// All events of nodes, the oldest first.
+    pub fn events(&self) -> Vec<(Time, NodeName, NodeEvent)> {
+        self.events.clone()
     }
 
     /// Moves of all pods, and the most times we evicted the pods of any one replica.

@@ -27,6 +27,7 @@ pub(super) struct FakeState {
     pub raced: bool,
     pub asked: Vec<String>,
     pub lists: u32,
+    pub told: Vec<NodeEvent>,
 }
 
 impl Fake {
@@ -36,6 +37,12 @@ impl Fake {
 
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.state().asked)
+    }
+
+    /// Reasons and messages of events.
+    pub fn told(&self) -> Vec<(&'static str, String)> {
+        let told = std::mem::take(&mut self.state().told);
+        told.iter().map(|event| (event.reason(), event.message())).collect()
     }
 
     pub fn node(&self) -> ClusterNode {
@@ -200,6 +207,13 @@ impl ClusterApi for &Fake {
         there.ending = Some(Termination { since, grace: there.grace });
         PodEndAnswer::Accepted
     }
+
+    fn tell(&self, cluster: &ClusterName, node: &NodeName, event: &NodeEvent) {
+        let mut state = self.state();
+        let is_there = state.node.as_ref().is_some_and(|known| known.name == *node);
+        assert!(is_there && cluster.as_str() == "main", "of {node} in {cluster}: {event:?}");
+        state.told.push(event.clone());
+    }
 }
 
 pub(super) fn fake(pods: &[&str]) -> Fake {
@@ -230,6 +244,7 @@ pub(super) fn fake(pods: &[&str]) -> Fake {
         raced: false,
         asked: Vec::new(),
         lists: 0,
+        told: Vec::new(),
     };
     Fake { state: Mutex::new(state) }
 }
