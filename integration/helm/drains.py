@@ -138,7 +138,8 @@ def drain(suite):
     wait("the machine goes once no right is missing that a drain needs", gone, 90, 0.5)
     left = [one["metadata"]["name"] for one in suite.client.list("pods", WORK)["items"]]
     suite.table["drained"] = f"one machine of two; {', '.join(left)} is left"
-    wrong += [f"it told the event {one['reason']}" for one in told(suite, nodes)] + watched.judge(set(rights.ORDER)) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])
+    wrong += [f"it told the event {one['reason']}" for one in told(suite, nodes)]
+    wrong += watched.judge(set(rights.ORDER)) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])
     decided = (json.loads(line) for line in pod.log.read_text().splitlines() if '"verb":"drain"' in line)
     first = next(one["machine"] for one in decided if one["message"].startswith("decided"))
     return wrong + (["the machine of the daemon was to go first"] if nodes[0].endswith(first.zfill(6)) else [])
