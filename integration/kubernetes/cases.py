@@ -44,8 +44,10 @@ def crowd(work):
 def prepare(stage):
     """Workloads run on all sets before any pool is managed, each on all nodes of its set."""
     client = stage.client
-    joined = lambda: all(len(stage.nodes_of(name)) == count for name, count in stage.sets.items())
-    wait("all machines are nodes", joined, 60)
+    # A node that has just joined takes no pods yet, and one that does would get all of them.
+    takes_pods = lambda node: not node["spec"].get("taints")
+    joined = lambda: all(sum(map(takes_pods, stage.nodes_of(name).values())) == count for name, count in stage.sets.items())
+    wait("all machines are nodes that take pods", joined, 60)
     for name in stage.sets:
         stage.workloads[name] = Workloads(client, name)
     many(stage.workloads["main"])

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use super::gone::GoneSince;
 use super::ladder::{self, Attempts, LadderState, Rung};
 use super::telling::Telling;
-use super::{ClusterApi, ClusterOrder, signs};
+use super::{ClusterApi, ClusterOrder, preflight, signs};
 use crate::act::{
     CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest, GoneRequest,
     SignsOutcome, SignsRequest,
@@ -25,6 +25,9 @@ use crate::model::time::{Span, Time};
 
 /// Pods of one node that are asked side by side.
 const AT_ONCE: usize = 5;
+
+/// A look that found a node empty is the turn's too, which follows it at once.
+const FRESH: Span = Span::seconds(10);
 
 /// Drains over the API of a cluster.
 #[derive(Debug)]
@@ -43,7 +46,15 @@ struct DrainMemory {
     attempts: Attempts,
     /// When no pod was left.
     emptied: Option<Time>,
+    /// When its volumes were gone too.
+    done: Option<Time>,
     telling: Telling,
+}
+
+impl DrainMemory {
+    fn is_done(&self, now: Time) -> bool {
+        self.done.is_some_and(|done| (Span::ZERO..FRESH).contains(&now.since(done)))
+    }
 }
 
 /// A drain whose mark stands on its node.
@@ -80,6 +91,7 @@ impl<K, C> Drainer<K, C> {
             entry: mark.entry.clone(),
             attempts: Attempts::new(),
             emptied: None,
+            done: None,
             telling: Telling::default(),
         })
     }
@@ -112,6 +124,10 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
     /// One more look at the pods of a node, and the requests that are due.
     async fn go_on(&self, drain: &Draining<'_>) -> DrainProgress {
         let (request, name) = (&drain.request, &drain.node.name);
+        let mut memory = self.recall(&drain.mark, name);
+        if drain.node.cordoned && memory.is_done(self.clock.now()) {
+            return DrainProgress::Done;
+        }
         let pods = self.api.pods(drain.cluster, name).await;
         let now = self.clock.now();
         let rung = Rung::at(request.policy, drain.mark.at, now);
@@ -121,12 +137,11 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
                 return unlisted(rung.step().unwrap_or(DrainFact::EVICT), "pods", refused);
             }
         };
-        let mut memory = self.recall(&drain.mark, name);
-        let state = LadderState::of(request.policy, &pods, drain.is_silent().then_some(now));
+        let state = LadderState::of(request.policy, rung, &pods, drain.is_silent().then_some(now));
         if state.is_empty() {
             return self.volumes(drain, memory, state.claims_left, now).await;
         }
-        memory.emptied = None;
+        (memory.emptied, memory.done) = (None, None);
         let calls = state.calls(rung, &memory.attempts, now);
         self.ask(drain, &calls, &mut memory.attempts).await;
         memory.attempts.retain(|uid, _| pods.iter().any(|pod| pod.uid == *uid));
@@ -220,9 +235,12 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
             }
         };
         if attached <= claims_left {
-            self.forget(request, name);
+            self.memory().retain(|_, other| other.done.is_none() || other.is_done(now));
+            memory.done = Some(now);
+            self.remember(request, name, memory);
             return DrainProgress::Done;
         }
+        memory.done = None;
         self.remember(request, name, memory);
         let say = match attached - claims_left {
             1 => "1 volume of its pods is still attached".to_owned(),
@@ -256,8 +274,15 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
             // Nothing was sent: a later turn plans it again.
             Err(_) => return CallOutcome::NotSent,
         };
+        let place = ClusterOrder { cluster, before: order.before };
         // What an earlier drain of ours did stays ours.
         let ours = node.mark.as_deref().filter(|mark| mark.pool == *machine.pool);
+        // A drain that began goes on.
+        if ours.is_none()
+            && let Some(no) = preflight::look(&*self.api, place, &machine, &node).await
+        {
+            return no;
+        }
         let mark = NodeMark {
             pool: machine.pool.clone(),
             entry: order.entry.clone(),
@@ -265,13 +290,12 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
             cordoned: !node.cordoned || ours.is_some_and(|mark| mark.cordoned),
             excluded: !node.excluded || ours.is_some_and(|mark| mark.excluded),
         };
-        let order = ClusterOrder { cluster, before: order.before };
         let began = NodeEvent::DrainBegan {
             pool: mark.pool.clone(),
             because: machine.target.because,
             cordoned: mark.cordoned,
         };
-        match self.api.change(order, &node, &NodeChange::Mark(mark)).await {
+        match self.api.change(place, &node, &NodeChange::Mark(mark)).await {
             CallOutcome::Done => {
                 self.tell(cluster, &node.name, Some(began));
                 CallOutcome::Accepted(None)

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::cluster::{Pod, PodEnd, PodEndAnswer, PodOwner, has_labels};
+use crate::model::cluster::{DO_NOT_DISRUPT, Pod, PodEnd, PodEndAnswer, PodOwner, has_labels};
 use crate::model::drain::{
     DaemonSetPods, FragilePods, NodeDrainPolicy, PodFilters, PodRule, PodRuling,
 };
@@ -55,6 +55,11 @@ impl Rung {
         Self::Over
     }
 
+    /// Pods are deleted from now on, whatever keeps them.
+    fn deletes(self, policy: &NodeDrainPolicy) -> bool {
+        policy.ladder.delete.is_some() && matches!(self, Self::Delete | Self::Over)
+    }
+
     /// The step of a drain that is there; `None`: its steps are over.
     pub const fn step(self) -> Option<&'static str> {
         match self {
@@ -91,6 +96,8 @@ enum PodFate {
     Waits,
     /// The filters say that it may not be ended.
     Kept(&'static str),
+    /// Its owner wants it left alone: the drain waits for it until pods are deleted.
+    LeftAlone,
 }
 
 /// What was asked of a pod, and the last answer.
@@ -125,10 +132,10 @@ pub(super) struct LadderState<'p> {
 
 impl<'p> LadderState<'p> {
     /// `silent`: the time, if the kubelet does not answer. Then what is ending never says that it ended.
-    pub fn of(policy: &NodeDrainPolicy, pods: &'p [Pod], silent: Option<Time>) -> Self {
+    pub fn of(policy: &NodeDrainPolicy, rung: Rung, pods: &'p [Pod], silent: Option<Time>) -> Self {
         let (mut left, mut claims_left) = (Vec::new(), 0);
         for pod in pods {
-            match fate(policy, pod) {
+            match fate(policy, rung, pod) {
                 PodFate::Stays => claims_left += pod.claims,
                 _ if silent.is_some_and(|now| has_ended(pod, now)) => {}
                 fate => left.push(LeavingPod { pod, group: group(policy, pod), fate }),
@@ -153,7 +160,7 @@ impl<'p> LadderState<'p> {
         ends.filter(is_due).filter_map(|pod| Some((pod, rung.asks(pod)?))).collect()
     }
 
-    /// The uids of pods that do not go: the cluster refuses it, or the filters do.
+    /// The uids of pods that do not go: the cluster refuses it, or the filters or their owners do.
     pub fn blocked(&self, attempts: &Attempts) -> BTreeSet<Box<str>> {
         let is_refused = |pod: &Pod| {
             let attempt = attempts.get(&pod.uid).filter(|_| pod.ending.is_none());
@@ -170,7 +177,7 @@ impl<'p> LadderState<'p> {
             })
         };
         let blocked = self.left.iter().filter(|of| match of.fate {
-            PodFate::Kept(_) => true,
+            PodFate::Kept(_) | PodFate::LeftAlone => true,
             PodFate::Ends => is_refused(of.pod),
             PodFate::Stays | PodFate::Waits => false,
         });
@@ -181,7 +188,7 @@ impl<'p> LadderState<'p> {
     pub fn waits_for(&self, attempts: &Attempts, now: Time) -> Option<String> {
         let refused = |pod: &Pod| attempts.get(&pod.uid).filter(|_| pod.ending.is_none());
         let weight = |of: &&LeavingPod<'p>| match (of.fate, refused(of.pod)) {
-            (PodFate::Kept(_), _) => 0,
+            (PodFate::Kept(_) | PodFate::LeftAlone, _) => 0,
             (_, Some(attempt)) if attempt.answer != PodEndAnswer::Accepted => 1,
             (PodFate::Waits, _) => 2,
             _ if of.pod.ending.is_some() => 3,
@@ -190,6 +197,7 @@ impl<'p> LadderState<'p> {
         let LeavingPod { pod, fate, .. } = *self.left.iter().min_by_key(weight)?;
         let why = match (fate, pod.ending, refused(pod)) {
             (PodFate::Kept(why), ..) => why.to_owned(),
+            (PodFate::LeftAlone, ..) => left_alone(),
             (PodFate::Waits, ..) => "the drain waits until it has ended".to_owned(),
             (_, Some(ending), _) => {
                 format!("it has been ending for {}", now.since(ending.since).max(Span::ZERO))
@@ -197,11 +205,7 @@ impl<'p> LadderState<'p> {
             (_, None, Some(attempt)) => refusal(attempt),
             (_, None, None) => "it is in turn".to_owned(),
         };
-        let others = match self.left.len() - 1 {
-            0 => String::new(),
-            1 => ", and 1 more pod".to_owned(),
-            more => format!(", and {more} more pods"),
-        };
+        let others = and_more(self.left.len() - 1);
         Some(format!("the pod {}{}: {why}{others}", pod.path(), owner(pod)))
     }
 }
@@ -211,7 +215,39 @@ fn has_ended(pod: &Pod, now: Time) -> bool {
     pod.ending.is_some_and(|ending| now > ending.since.plus(ending.grace))
 }
 
-fn fate(policy: &NodeDrainPolicy, pod: &Pod) -> PodFate {
+/// What is said of a pod with that annotation.
+fn left_alone() -> String {
+    format!(
+        "its annotation {DO_NOT_DISRUPT} keeps it until it has ended; ask its owner to remove that"
+    )
+}
+
+/// A pod that keeps the drain of its node from beginning, as its owner wants it left alone. A pool that deletes pods in
+/// the end has said how long they may stay.
+pub(super) fn keeps_node(policy: &NodeDrainPolicy, pods: &[Pod]) -> Option<String> {
+    if policy.ladder.delete.is_some() {
+        return None;
+    }
+    let mut kept = pods.iter().filter(|pod| fate(policy, Rung::Evict, pod) == PodFate::LeftAlone);
+    let first = kept.next()?;
+    Some(format!(
+        "the pod {}{}: {}{}",
+        first.path(),
+        owner(first),
+        left_alone(),
+        and_more(kept.count())
+    ))
+}
+
+fn and_more(pods: usize) -> String {
+    match pods {
+        0 => String::new(),
+        1 => ", and 1 more pod".to_owned(),
+        more => format!(", and {more} more pods"),
+    }
+}
+
+fn fate(policy: &NodeDrainPolicy, rung: Rung, pod: &Pod) -> PodFate {
     if pod.mirror {
         return PodFate::Stays;
     }
@@ -226,6 +262,7 @@ fn fate(policy: &NodeDrainPolicy, pod: &Pod) -> PodFate {
         Some(PodRuling::Wait) => PodFate::Waits,
         Some(PodRuling::Evict) => PodFate::Ends,
         None if pod.is_finished() => PodFate::Ends,
+        None if pod.is_kept_by_owner() && !rung.deletes(policy) => PodFate::LeftAlone,
         None => by_filters(policy.filters, pod),
     }
 }

@@ -9,6 +9,7 @@ mod gone;
 mod ladder;
 #[cfg(test)]
 mod nodes;
+mod preflight;
 #[cfg(test)]
 mod samples;
 mod signs;

@@ -117,6 +117,7 @@ pub(super) fn node(name: &str, pool: Option<&str>) -> ClusterNode {
         cordoned: false,
         excluded: false,
         autoscaler_removes: false,
+        do_not_disrupt: false,
         mark: None,
         taints: NodeTaints { count: u16::from(waiting.is_some()), waiting },
         shield: None,

@@ -18,6 +18,7 @@ pub(super) fn pod(name: &str) -> Pod {
         owner: PodOwner::Controller { kind: "ReplicaSet".into(), name: "web".into() },
         mirror: false,
         empty_dir: false,
+        do_not_disrupt: false,
         critical: false,
         claims: 0,
         grace: Span::seconds(30),

@@ -10,7 +10,8 @@ use crate::model::ids::Key;
 use crate::model::journal::Entry;
 
 /// Law 3: no node of a machine that lives is deleted. Only pods of a node that an entry of ours drains are ended, and
-/// past their budgets only from the step on that the pool file allows for that. Law 10: the cordons of others stay.
+/// past their budgets or the wish of their owners only from the step on that the pool file allows for that. Law 10: what
+/// others set on nodes stays.
 pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     let strange = truth.pods.ended.iter().filter(|pod| !is_drained(pod, truth.journal));
     notes.about(3, "ends pods of nodes that no drain of ours marked", machines(strange));
@@ -18,6 +19,9 @@ pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
         truth.pods.ended.iter().filter(|pod| pod.past_budgets && !may_delete(pod, truth.case));
     notes.about(3, "deletes pods past their disruption budgets", machines(early));
     notes.about(10, "takes away what others set on nodes", truth.pods.lifted.clone());
+    let evicted = |pod: &&EndedPod| pod.left_alone && !may_delete(pod, truth.case);
+    let wanted = truth.pods.ended.iter().filter(evicted).filter(|_| has_no_rules(truth.case));
+    notes.about(3, "ends pods that their owners want left alone", machines(wanted));
     let living = truth.pods.nodes_deleted.clone();
     notes.about(3, "deletes nodes of machines that live", living);
 }
@@ -52,4 +56,9 @@ fn may_delete(pod: &EndedPod, case: &Case) -> bool {
     let asked = ladder.evict.plus(ladder.shorter_grace.unwrap_or_default());
     let began = pod.mark.as_ref().map(|mark| mark.at);
     ladder.delete.is_some() && began.is_some_and(|began| pod.at >= began.plus(asked))
+}
+
+/// A rule of the pool file counts before the wish of an owner.
+fn has_no_rules(case: &Case) -> bool {
+    case.policy.drain.nodes.rules.is_empty()
 }

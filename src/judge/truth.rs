@@ -61,6 +61,8 @@ pub struct EndedPod {
     pub mark: Option<NodeMark>,
     /// It was deleted while nothing had ended it yet: no budget was asked.
     pub past_budgets: bool,
+    /// Its owner wanted it left alone.
+    pub left_alone: bool,
 }
 
 /// What our requests did in the cluster of the nodes.

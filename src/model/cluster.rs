@@ -6,6 +6,9 @@ use super::ids::{EntryId, NodeName, PoolName};
 use super::time::{Span, Time};
 use super::vocabulary::vocabulary;
 
+/// Karpenter's annotation of a pod or a node that is to be left alone, if its value is "true".
+pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+
 vocabulary! {
     /// The Ready condition of a node.
     pub enum NodeReady {
@@ -35,6 +38,8 @@ pub struct ClusterNode {
     pub excluded: bool,
     /// The cluster-autoscaler is removing it.
     pub autoscaler_removes: bool,
+    /// It has the annotation [`DO_NOT_DISRUPT`].
+    pub do_not_disrupt: bool,
     /// Our mark; `None`: it has none, or one that we cannot read. Few nodes have one, so it has its room elsewhere.
     pub mark: Option<Box<NodeMark>>,
     pub taints: NodeTaints,
@@ -167,6 +172,8 @@ pub struct Pod {
     pub mirror: bool,
     /// It has an `emptyDir` volume.
     pub empty_dir: bool,
+    /// It has the annotation [`DO_NOT_DISRUPT`].
+    pub do_not_disrupt: bool,
     /// Of class `system-cluster-critical` or `system-node-critical`.
     pub critical: bool,
     /// Its claims of volumes.
@@ -185,6 +192,11 @@ impl Pod {
     /// It has ended, and only its object is left.
     pub const fn is_finished(&self) -> bool {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
+    }
+
+    /// Its owner wants it left alone, and it has neither ended nor begun to.
+    pub const fn is_kept_by_owner(&self) -> bool {
+        self.do_not_disrupt && !self.is_finished() && self.ending.is_none()
     }
 }
 

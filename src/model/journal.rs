@@ -35,6 +35,8 @@ pub const CHANGED_SINCE_READ: &str = "ChangedSinceRead";
 pub const STILL_SERVES: &str = "LoadBalancer";
 /// Code of a drain that was given up: pods stayed on the node.
 pub const PODS_STAY: &str = "PodsStay";
+/// Code of a drain that did not begin: the node or a pod on it is not to be disrupted.
+pub const NOT_TO_DISRUPT: &str = "DoNotDisrupt";
 /// Code of a drain that a hook refused, or did not end by the deadline.
 pub const HOOK_KEEPS: &str = "Hook";
 

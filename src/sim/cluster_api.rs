@@ -53,11 +53,14 @@ impl ClusterApi for SharedStage {
     }
 
     async fn pods(&self, _cluster: &ClusterName, node: &NodeName) -> Result<Vec<Pod>, Refused> {
-        let pods = |cluster: &Cluster, _| cluster.find(node).map(|vm| cluster.pods_on(vm));
+        let pods = |cluster: &Cluster, now| cluster.find(node).map(|vm| cluster.pods_on(vm, now));
         let mut stage = self.lock();
         let pods = stage.read_cluster(pods).map(Option::unwrap_or_default)?;
         Ok(match stage.slip {
             Slip::SeesNoPods => Vec::new(),
+            Slip::LeavesNoneAlone => {
+                pods.into_iter().map(|pod| Pod { do_not_disrupt: false, ..pod }).collect()
+            }
             Slip::EvictsByName => {
                 let before = stage.looked.insert(node.clone(), pods.clone());
                 before.unwrap_or(pods)
@@ -114,8 +117,8 @@ fn slipped(slip: Slip, change: &NodeChange) -> NodeChange {
 }
 
 /// What others had set on the node, and it lacks now. A node that is gone has lost none of it to us.
-fn lost(before: &[bool; 3], node: Option<&SimNode>) -> bool {
-    node.is_some_and(|node| before.iter().zip(node.foreign()).any(|(had, has)| *had && !has))
+fn lost(before: [bool; 3], node: Option<&SimNode>) -> bool {
+    node.is_some_and(|node| before.into_iter().zip(node.foreign()).any(|(had, has)| had && !has))
 }
 
 pub(super) fn refused(failure: MarkFailure) -> CallOutcome {
@@ -224,7 +227,7 @@ impl SimStage {
         });
         let answers = cluster.answers(now);
         let took = done == Some(Ok(()));
-        if took && lost(&before, cluster.node(vm)) {
+        if took && lost(before, cluster.node(vm)) {
             self.pods.lifted.push(Key::new(vm.to_string()));
         }
         if matches!(change, NodeChange::Untaint | NodeChange::Unshield) && !took {
@@ -280,13 +283,14 @@ impl SimStage {
         }
         let (at, now) = (self.now(), self.world.now());
         let Some(cluster) = &mut self.cluster else { return PodEndAnswer::Gone };
-        let named = (self.slip == Slip::EvictsByName).then(|| cluster.pod_named(&pod.name));
+        let named = (self.slip == Slip::EvictsByName).then(|| cluster.pod_named(&pod.name, now));
         let pod = named.as_ref().and_then(Option::as_ref).unwrap_or(pod);
         let how = match how {
             PodEnd::Evict if self.slip == Slip::DeletesPods => PodEnd::Delete(pod.grace),
             how => how,
         };
         let stands = cluster.pod_standing(&pod.uid);
+        let left_alone = cluster.is_left_alone(&pod.uid, now);
         let done = cluster.reaches(now).then(|| cluster.end_pod(&pod.uid, how, now, true));
         let answers = cluster.answers(now);
         if let (Some(PodEndAnswer::Accepted), Some((vm, false))) = (&done, stands) {
@@ -297,6 +301,7 @@ impl SimStage {
                 machine: Key::new(vm.to_string()),
                 mark,
                 past_budgets,
+                left_alone,
             });
         }
         self.advance_to(now + CALL_TAKES);

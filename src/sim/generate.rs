@@ -308,6 +308,7 @@ fn cluster(dice: &mut Dice) -> Option<ClusterSpec> {
         throttled_changes: one_of(dice, &[0.0, 0.0, 0.1, 0.4], 0.0),
         strangers: one_of(dice, &[0.0, 0.0, 0.1], 0.0),
         autoscaler: one_of(dice, &[0.0, 0.0, 0.1], 0.0),
+        left_alone: one_of(dice, &[0.0, 0.0, 0.05], 0.0),
     })
 }
 

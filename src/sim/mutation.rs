@@ -39,6 +39,8 @@ pub enum Slip {
     EvictsByName,
     /// Pods are deleted where they should be evicted.
     DeletesPods,
+    /// The wish of owners that their pods are left alone is not seen.
+    LeavesNoneAlone,
     /// No pod is seen on any node, so each drain ends at once.
     SeesNoPods,
     /// A load balancer that should send traffic again does not.

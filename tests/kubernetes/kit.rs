@@ -132,6 +132,7 @@ pub fn pod(name: &str, uid: &str) -> Pod {
         owner: PodOwner::Bare,
         mirror: false,
         empty_dir: false,
+        do_not_disrupt: false,
         critical: false,
         claims: 0,
         grace: Span::seconds(30),

@@ -123,6 +123,7 @@ fn forgetful() -> Vec<Fault> {
         slip(3, "evicts a pod without its uid", Slip::EvictsByName, s::stateful_nodes),
         slip(3, "deletes the node of another machine", Slip::DeletesLivingNode, s::left_nodes),
         slip(3, "deletes pods past their budgets", Slip::DeletesPods, s::nodes),
+        slip(3, "evicts pods to be left alone", Slip::LeavesNoneAlone, s::nodes_left_alone),
         slip(10, "lifts the cordons of others", Slip::LiftsForeign, s::cordoned_by_others),
         slip(10, "leaves the taint of nodes that wait", Slip::KeepsTaint, s::paused_nodes),
         slip(10, "leaves the shield of nodes that replaced", Slip::KeepsShield, s::scaled_nodes),

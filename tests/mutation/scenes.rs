@@ -136,6 +136,14 @@ pub fn signed_by_others() -> Scenario {
     scenario
 }
 
+/// A rollout, and owners of some pods want them left alone for half an hour.
+pub fn nodes_left_alone() -> Scenario {
+    let mut scenario = rollout();
+    scenario.cluster = Some(ClusterSpec { left_alone: 0.1, ..ClusterSpec::default() });
+    scenario.calm_after = Span::hours(2);
+    scenario
+}
+
 /// The same with many pods, which take long to end.
 pub fn stateful_nodes() -> Scenario {
     let mut scenario = rollout();

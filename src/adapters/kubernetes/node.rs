@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Unreadable, WireCondition, time};
+use super::wire::{Unreadable, WireCondition, is_true, time};
 use crate::model::cluster::{
     ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, WaitingTaint,
 };
@@ -70,6 +70,8 @@ struct NodeAnnotations {
     scale_down_disabled: Option<Box<str>>,
     #[serde(default, rename = "poolkeeper/scale-down-disabled")]
     shielded: Option<Box<str>>,
+    #[serde(default, rename = "karpenter.sh/do-not-disrupt")]
+    do_not_disrupt: Option<Box<str>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -135,6 +137,7 @@ impl WireNode {
             cordoned: self.spec.unschedulable,
             excluded: self.metadata.labels.excluded.is_some(),
             autoscaler_removes: taints().any(|key| key == AUTOSCALER_REMOVES),
+            do_not_disrupt: is_true(self.metadata.annotations.do_not_disrupt.as_deref()),
             mark: self.metadata.annotations.mark.as_deref().and_then(read_mark).map(Box::new),
             taints: read_taints(&self.spec.taints),
             shield: self.metadata.annotations.shield().map(Box::new),

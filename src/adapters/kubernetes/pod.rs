@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::wire::{Unreadable, WireCondition, time};
+use super::wire::{Unreadable, WireCondition, is_true, time};
 use crate::model::cluster::{Pod, PodOwner, PodPhase, Termination};
 use crate::model::time::Span;
 use crate::model::vocabulary::Vocabulary;
@@ -46,6 +46,8 @@ struct PodMeta {
 struct PodAnnotations {
     #[serde(default, rename = "kubernetes.io/config.mirror")]
     mirror: Option<IgnoredAny>,
+    #[serde(default, rename = "karpenter.sh/do-not-disrupt")]
+    do_not_disrupt: Option<Box<str>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -92,6 +94,7 @@ impl WirePod {
             owner: owner(&metadata.owner_references),
             mirror: metadata.annotations.mirror.is_some(),
             empty_dir: spec.volumes.iter().any(|volume| volume.empty_dir.is_some()),
+            do_not_disrupt: is_true(metadata.annotations.do_not_disrupt.as_deref()),
             critical: CRITICAL.contains(&&*spec.priority_class_name),
             claims: u32::try_from(claims).unwrap_or(u32::MAX),
             grace: Span::seconds(spec.termination_grace_period_seconds.unwrap_or(GRACE_SECONDS)),

@@ -1,3 +1,5 @@
+mod left_alone;
+
 use serde_json::{Value, json};
 
 use super::budget::WireBudget;
@@ -302,6 +304,7 @@ fn a_node_is_read() {
         cordoned: true,
         excluded: true,
         autoscaler_removes: true,
+        do_not_disrupt: false,
         mark: Some(Box::new(mark(true, false))),
         taints: NodeTaints { count: 1, waiting: None },
         shield: None,

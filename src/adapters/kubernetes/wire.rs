@@ -41,3 +41,8 @@ pub(super) struct WireCondition {
 pub(super) fn time(text: &str) -> Result<Time, Unreadable> {
     Time::parse(text).map_err(|_| Unreadable("a time that is none"))
 }
+
+/// An annotation says yes. Other values of it mean nothing.
+pub(super) fn is_true(annotation: Option<&str>) -> bool {
+    annotation == Some("true")
+}

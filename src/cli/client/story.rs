@@ -12,7 +12,9 @@ use crate::memory::JournalStep;
 use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
-use crate::model::journal::{CHANGED_SINCE_READ, HOOK_KEEPS, PODS_STAY, STILL_SERVES};
+use crate::model::journal::{
+    CHANGED_SINCE_READ, HOOK_KEEPS, NOT_TO_DISRUPT, PODS_STAY, STILL_SERVES,
+};
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
 use crate::model::time::Time;
@@ -221,6 +223,7 @@ impl Story {
                 Some("the machine was not out of its load balancers by the deadline")
             }
             Some(HOOK_KEEPS) => Some("a webhook refused, or did not agree by the deadline"),
+            Some(NOT_TO_DISRUPT) => Some("its node, or a pod there, is to be left alone"),
             Some(PODS_STAY) => Some("pods stayed on its node until the last step was over"),
             _ => None,
         };

@@ -138,6 +138,7 @@ mod tests {
             cordoned: false,
             excluded: false,
             autoscaler_removes: false,
+            do_not_disrupt: false,
             mark: None,
             taints: NodeTaints::default(),
             shield: None,

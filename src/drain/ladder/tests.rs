@@ -24,7 +24,7 @@ fn bare(name: &str) -> Pod {
 /// The drain began at 0; who is asked how at this second.
 fn asked(policy: &NodeDrainPolicy, pods: &[Pod], second: i64) -> Vec<(String, PodEnd)> {
     let rung = Rung::at(policy, at(0), at(second));
-    let calls = LadderState::of(policy, pods, None).calls(rung, &Attempts::new(), at(second));
+    let calls = LadderState::of(policy, rung, pods, None).calls(rung, &Attempts::new(), at(second));
     calls.into_iter().map(|(pod, how)| (pod.name.to_string(), how)).collect()
 }
 
@@ -33,7 +33,53 @@ fn evicted(policy: &NodeDrainPolicy, pods: &[Pod]) -> Vec<String> {
 }
 
 fn waits(policy: &NodeDrainPolicy, pods: &[Pod]) -> Option<String> {
-    LadderState::of(policy, pods, None).waits_for(&Attempts::new(), at(0))
+    waits_on(policy, Rung::Evict, pods)
+}
+
+fn waits_on(policy: &NodeDrainPolicy, rung: Rung, pods: &[Pod]) -> Option<String> {
+    LadderState::of(policy, rung, pods, None).waits_for(&Attempts::new(), at(0))
+}
+
+#[test]
+fn a_pod_to_be_left_alone_is_not_evicted_and_holds_the_drain_until_pods_are_deleted() {
+    let alone = |pod: Pod| Pod { do_not_disrupt: true, ..pod };
+    let gentle = NodeDrainPolicy::default();
+    let say = "the pod shop/job of ReplicaSet web: its annotation karpenter.sh/do-not-disrupt keeps it until it has ended; ask its owner to remove that";
+    assert_eq!(evicted(&gentle, &[alone(pod("job")), pod("web")]), ["web"]);
+    assert_eq!(waits(&gentle, &[alone(pod("job"))]).as_deref(), Some(say));
+    assert_eq!(keeps_node(&gentle, &[pod("web"), alone(pod("job"))]).as_deref(), Some(say));
+    let two = keeps_node(&gentle, &[alone(pod("job")), alone(of_daemon_set("agent"))]);
+    assert_eq!(two, Some(format!("{say}, and 1 more pod")), "one of a DaemonSet counts too");
+    assert_eq!(asked(&gentle, &[alone(pod("job"))], 16 * 60), [], "not with a shorter grace");
+    for rung in [Rung::ShorterGrace, Rung::Over] {
+        assert!(waits_on(&gentle, rung, &[alone(pod("job"))]).is_some(), "{rung:?}");
+    }
+
+    // What has ended, or is ending, counts no more; and what is said of a pod by name counts first.
+    let batch =
+        |ruling| PodRule { labels: labels(&[("app", "web")]), ruling, ..PodRule::default() };
+    let ruled = NodeDrainPolicy { rules: vec![batch(PodRuling::Evict)], ..gentle.clone() };
+    let done = Pod { phase: PodPhase::Failed, ..alone(pod("done")) };
+    for (policy, pod) in [
+        (&gentle, done),
+        (&gentle, ending(alone(pod("ends")), 0, Span::seconds(30))),
+        (&gentle, Pod { labels: labels(&[(DRAIN_LABEL, SKIP)]), ..alone(pod("skip")) }),
+        (&gentle, Pod { mirror: true, ..alone(bare("etcd")) }),
+        (&ruled, alone(pod("ruled"))),
+    ] {
+        assert_eq!(keeps_node(policy, std::slice::from_ref(&pod)), None, "{}", pod.name);
+    }
+    assert_eq!(evicted(&ruled, &[alone(pod("ruled"))]), ["ruled"]);
+
+    // A pool that deletes pods in the end has said how long they may stay.
+    let ladder = DrainLadder { delete: Some(Span::minutes(5)), ..DrainLadder::default() };
+    let forced = NodeDrainPolicy { ladder, ..gentle };
+    let pods = [alone(pod("job")), alone(of_daemon_set("agent"))];
+    assert_eq!(keeps_node(&forced, &pods), None);
+    assert_eq!(asked(&forced, &pods, 16 * 60), []);
+    let deleted = [("job".to_owned(), PodEnd::Delete(SHORT_GRACE))];
+    assert_eq!(asked(&forced, &pods, 21 * 60), deleted, "that of the DaemonSet goes with its node");
+    assert_eq!(waits_on(&forced, Rung::Over, &pods[1..]), None);
 }
 
 #[test]
@@ -167,7 +213,7 @@ fn a_silent_kubelet_is_not_waited_for_longer_than_the_grace() {
     let policy = NodeDrainPolicy::default();
     let pods = [ending(pod("web"), 0, Span::seconds(30))];
     let waits = |second, silent: bool| {
-        !LadderState::of(&policy, &pods, silent.then_some(at(second))).is_empty()
+        !LadderState::of(&policy, Rung::Evict, &pods, silent.then_some(at(second))).is_empty()
     };
     assert!(waits(30, true) && waits(31, false));
     assert!(!waits(31, true));
@@ -194,7 +240,7 @@ fn a_refused_pod_is_asked_again_at_its_pace() {
     answered(&mut attempts, &web, spent(None), at(200));
     answered(&mut attempts, &web, spent(None), at(205));
     let pods = [web];
-    let state = LadderState::of(&policy, &pods, None);
+    let state = LadderState::of(&policy, Rung::Evict, &pods, None);
     let later = |second| state.calls(Rung::Evict, &attempts, at(second));
     assert!(later(214).is_empty());
     assert_eq!(later(215).len(), 1);
@@ -209,5 +255,5 @@ fn a_refused_pod_is_asked_again_at_its_pace() {
 fn claims_of_pods_that_go_with_the_node_stay_attached() {
     let policy = NodeDrainPolicy::default();
     let pods = [Pod { claims: 2, ..of_daemon_set("agent") }, Pod { claims: 1, ..pod("db") }];
-    assert_eq!(LadderState::of(&policy, &pods, None).claims_left, 2);
+    assert_eq!(LadderState::of(&policy, Rung::Evict, &pods, None).claims_left, 2);
 }

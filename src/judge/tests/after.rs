@@ -184,8 +184,13 @@ fn ends_pod(how: impl FnOnce(&mut EndedPod), pool: impl FnOnce(&mut Pool)) -> Tu
             cordoned: true,
             excluded: true,
         };
-        let mut pod =
-            EndedPod { at: NOW, machine: key("a"), mark: Some(mark), past_budgets: false };
+        let mut pod = EndedPod {
+            at: NOW,
+            machine: key("a"),
+            mark: Some(mark),
+            past_budgets: false,
+            left_alone: false,
+        };
         how(&mut pod);
         turn.pods.ended.push(pod);
     })

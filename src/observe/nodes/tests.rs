@@ -29,6 +29,7 @@ fn node(name: &str, provider_id: String) -> ClusterNode {
         cordoned: false,
         excluded: false,
         autoscaler_removes: false,
+        do_not_disrupt: false,
         mark: None,
         taints: NodeTaints::default(),
         shield: None,

@@ -61,7 +61,7 @@ impl Cluster {
 
     fn scale_down(&mut self, vm: Guid, at: Millis) {
         self.nodes.write(vm, |node| node.scale_down = Some(ScaleDown::Drains { since: at }));
-        for pod in self.pods_on(vm) {
+        for pod in self.pods_on(vm, at) {
             if pod.ending.is_none() && !pod.critical {
                 let _answer = self.end_pod(&pod.uid, PodEnd::Evict, at, false);
             }

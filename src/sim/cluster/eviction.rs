@@ -89,12 +89,12 @@ impl Cluster {
         })
     }
 
-    pub fn pods_on(&self, vm: Guid) -> Vec<Pod> {
+    pub fn pods_on(&self, vm: Guid, now: Millis) -> Vec<Pod> {
         let Some(node) = self.nodes.get(vm) else { return Vec::new() };
-        node.pods.iter().filter_map(|uid| Some(self.pod(*uid, self.pods.get(*uid)?))).collect()
+        node.pods.iter().filter_map(|uid| Some(self.pod(*uid, self.pods.get(*uid)?, now))).collect()
     }
 
-    fn pod(&self, uid: u64, pod: &SimPod) -> Pod {
+    fn pod(&self, uid: u64, pod: &SimPod, now: Millis) -> Pod {
         let workload = self.pods.workload_of(pod);
         let (app, kind) = workload.map_or(("", WorkloadKind::Bare), |of| (of.name, of.kind));
         let name = match kind {
@@ -136,6 +136,7 @@ impl Cluster {
             owner,
             mirror: kind == WorkloadKind::Static,
             empty_dir: app == "worker",
+            do_not_disrupt: pod.is_left_alone(now, self.calm_from),
             critical: is_system,
             claims: u32::from(kind == WorkloadKind::StatefulSet),
             grace: Span::from_millis(pod.grace),

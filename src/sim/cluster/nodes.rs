@@ -135,6 +135,7 @@ impl SimNode {
             cordoned: self.cordoned,
             excluded: self.excluded,
             autoscaler_removes: self.scale_down.is_some(),
+            do_not_disrupt: false,
             mark: self.mark.clone().map(Box::new),
             taints: NodeTaints {
                 count: u16::from(self.waits_for.is_some()),

@@ -51,7 +51,7 @@ impl Cluster {
             self.news.push((at, vm, NodeNews::Drained));
             return;
         }
-        for pod in self.pods_on(vm) {
+        for pod in self.pods_on(vm, at) {
             if pod.ending.is_none() && !pod.critical {
                 self.end_pod(&pod.uid, PodEnd::Evict, at, true);
             }

@@ -76,9 +76,16 @@ pub(super) struct SimPod {
     /// Since when it is ending, and its grace for that.
     pub ending: Option<(Millis, Millis)>,
     pub guard: Option<PodGuard>,
+    /// So long after its node took it, its owner wants it left alone.
+    pub left_alone_for: Millis,
 }
 
 impl SimPod {
+    /// Its owner wants it left alone. None does once it is calm.
+    pub fn is_left_alone(&self, now: Millis, calm_from: Millis) -> bool {
+        now < (self.placed + self.left_alone_for).min(calm_from)
+    }
+
     pub const fn is_healthy(&self) -> bool {
         self.ready && self.ending.is_none()
     }
@@ -118,6 +125,8 @@ pub(super) struct Pods {
     times: PodTimes,
     /// Share of the pods without a controller that have finished.
     finished: f64,
+    /// Share of pods that are left alone at first, and how long.
+    left_alone: (f64, Millis),
     next_uid: u64,
 }
 
@@ -134,6 +143,7 @@ impl Pods {
             dice,
             times: spec.pod_times(),
             finished: spec.finished,
+            left_alone: (spec.left_alone, spec.blocked_for),
             next_uid: 1,
         }
     }
@@ -163,7 +173,10 @@ impl Pods {
         self.next_uid += 1;
         let life = self.replica_mut(workload, replica).map_or(uid, |of| of.moved.into());
         let dice = self.dice.branch_number(workload as u64).branch_number(replica.into());
-        let mut pod = self.drawn(workload, replica, dice.branch_number(life));
+        let life = dice.branch_number(life);
+        let (share, span) = self.left_alone;
+        let left_alone_for = if life.branch("left alone").chance(share) { span } else { 0 };
+        let mut pod = SimPod { left_alone_for, ..self.drawn(workload, replica, life) };
         if self.kind_of(&pod) == WorkloadKind::Bare {
             pod.finished = dice.branch("finished").chance(self.finished);
         }
@@ -200,6 +213,7 @@ impl Pods {
             detaches_in,
             ending: None,
             guard: None,
+            left_alone_for: 0,
         }
     }
 

@@ -43,6 +43,8 @@ pub struct ClusterSpec {
     pub strangers: f64,
     /// How likely the cluster-autoscaler begins to remove a node in each minute of the first hours.
     pub autoscaler: f64,
+    /// Share of pods whose owner wants them left alone at first, for as long as a budget blocks.
+    pub left_alone: f64,
 }
 
 impl Default for ClusterSpec {
@@ -67,6 +69,7 @@ impl Default for ClusterSpec {
             static_pods: false,
             strangers: 0.0,
             autoscaler: 0.0,
+            left_alone: 0.0,
         }
     }
 }

@@ -246,9 +246,15 @@ impl Cluster {
         Some((pod.node?, pod.ending.is_some()))
     }
 
+    /// The owner of the pod of this uid wants it left alone now, and something runs in it.
+    pub fn is_left_alone(&self, uid: &str, now: Millis) -> bool {
+        let pod = parse_uid(uid).and_then(|uid| self.pods.get(uid)).filter(|pod| !pod.finished);
+        pod.is_some_and(|pod| pod.is_left_alone(now, self.calm_from))
+    }
+
     /// The pod that has this name now, whatever its uid.
-    pub fn pod_named(&self, name: &str) -> Option<Pod> {
-        let pods = self.nodes.all().flat_map(|(vm, _)| self.pods_on(vm));
+    pub fn pod_named(&self, name: &str, now: Millis) -> Option<Pod> {
+        let pods = self.nodes.all().flat_map(|(vm, _)| self.pods_on(vm, now));
         pods.into_iter().find(|pod| *pod.name == *name)
     }
 

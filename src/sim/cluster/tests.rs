@@ -96,7 +96,7 @@ impl Play {
     }
 
     fn movable(&self, n: u64) -> Vec<Pod> {
-        let pods = self.cluster.pods_on(vm(n)).into_iter();
+        let pods = self.cluster.pods_on(vm(n), self.now).into_iter();
         pods.filter(|pod| !pod.mirror && !matches!(pod.owner, PodOwner::DaemonSet(_))).collect()
     }
 
@@ -245,7 +245,8 @@ fn two_runs_of_one_seed_are_equal() {
         let mut lines = Vec::new();
         let mut play = plays(seed, |play| {
             let nodes: Vec<_> = play.cluster.nodes.all().map(|(_, node)| node.view()).collect();
-            let pods: Vec<_> = (0..play.born).map(|n| play.cluster.pods_on(vm(n))).collect();
+            let pods: Vec<_> =
+                (0..play.born).map(|n| play.cluster.pods_on(vm(n), play.now)).collect();
             lines.push((nodes, pods, play.cluster.budgets_of("apps", play.now)));
         });
         (lines, play.cluster.take_news(), play.cluster.moves())
@@ -360,7 +361,7 @@ fn a_drain_ends_when_no_pod_is_left_that_may_move() {
             assert_eq!(play.news(), [NodeNews::Drained]);
         }
     }
-    assert_eq!(play.cluster.pods_on(vm(0)).len(), 1, "the DaemonSet's pod");
+    assert_eq!(play.cluster.pods_on(vm(0), play.now).len(), 1, "the DaemonSet's pod");
     play.pass(HOUR);
     assert_eq!(play.news(), [], "it is told once");
     assert_eq!(play.cluster.moves(), (pods as u64, 1));
@@ -386,7 +387,7 @@ fn pods_of_a_silent_node_go_after_a_while_and_end_with_their_machine() {
     let stateful = pods.iter().filter(|pod| pod.claims > 0).count() as u32;
     assert_eq!(whole(&play), NODES * 8 + NODES - 1 - stateful);
     play.gone(0);
-    assert_eq!(play.cluster.pods_on(vm(0)), []);
+    assert_eq!(play.cluster.pods_on(vm(0), play.now), []);
     play.pass(39 * SECOND);
     let on_none = |play: &Play| play.cluster.orphans.len();
     assert_eq!(on_none(&play), 1);

@@ -8,8 +8,9 @@ use std::fmt::{self, Display, Formatter};
 use crate::api::v1::next_step::keeping_hook;
 use crate::api::v1::wire::Rfc3339;
 use crate::model::action::{Action, MachineClass};
+use crate::model::cluster::DO_NOT_DISRUPT;
 use crate::model::hold::{Hold, HoldReason};
-use crate::model::journal::{HOOK_KEEPS, PODS_STAY, STILL_SERVES};
+use crate::model::journal::{HOOK_KEEPS, NOT_TO_DISRUPT, PODS_STAY, STILL_SERVES};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::plan::MachineReason as Why;
 use crate::model::plan::{Decision, Input, MachineReport};
@@ -432,18 +433,18 @@ impl Say<'_> {
     fn drain_blocked(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let key = self.seen.key();
         let blocked = self.planned.state.blocked.iter().find(|b| b.key == key);
+        let serves = "it was not out of its load balancers by the deadline";
+        let stayed = "pods stayed on its node until the last step was over";
         let why = match blocked.and_then(|blocked| blocked.code.as_deref()) {
-            Some(STILL_SERVES) => {
-                Some("it was not out of its load balancers by the deadline".to_owned())
-            }
+            Some(STILL_SERVES) => Some(serves.to_owned()),
             Some(HOOK_KEEPS) => {
                 let hook = keeping_hook(&self.input.policy.drain.hooks);
                 Some(format!("{hook} refused, or did not agree by the deadline"))
             }
-            Some(PODS_STAY) => Some(
-                "pods stayed on its node until the last step was over, and history names one"
-                    .to_owned(),
-            ),
+            Some(PODS_STAY) => Some(format!("{stayed}, and history names one")),
+            Some(NOT_TO_DISRUPT) => Some(format!(
+                "its node or a pod there has the annotation {DO_NOT_DISRUPT}, and history names it"
+            )),
             _ => None,
         };
         if let Some((blocked, why)) = blocked.zip(why) {

@@ -14,6 +14,8 @@ pub(super) struct Fake {
 pub(super) struct FakeState {
     pub now: Time,
     pub away: bool,
+    /// It does not answer who asks for pods.
+    pub unlisted: bool,
     /// What the role may not list.
     pub forbidden: &'static str,
     pub node: Option<ClusterNode>,
@@ -107,7 +109,7 @@ impl ClusterApi for &Fake {
         if state.forbidden == "pods" {
             return Err(no_right("pods"));
         }
-        if state.away { Err(away()) } else { Ok(state.pods.clone()) }
+        if state.away || state.unlisted { Err(away()) } else { Ok(state.pods.clone()) }
     }
 
     async fn budgets(&self, _: &ClusterName, namespace: &str) -> Result<Vec<Budget>, Refused> {
@@ -228,6 +230,7 @@ pub(super) fn fake(pods: &[&str]) -> Fake {
         cordoned: false,
         excluded: false,
         autoscaler_removes: false,
+        do_not_disrupt: false,
         mark: None,
         taints: NodeTaints::default(),
         shield: None,
@@ -235,6 +238,7 @@ pub(super) fn fake(pods: &[&str]) -> Fake {
     let state = FakeState {
         now: at(1_000),
         away: false,
+        unlisted: false,
         forbidden: "",
         node: Some(node),
         pods: pods.iter().map(|name| pod(name)).collect(),

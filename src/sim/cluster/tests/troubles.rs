@@ -72,7 +72,8 @@ fn a_namespace_that_is_deleted_takes_its_pods_along_and_refuses_evictions() {
 #[test]
 fn static_pods_come_and_stay_with_their_node() {
     let mut play = Play::new(ClusterSpec { static_pods: true, ..ClusterSpec::default() }, 1);
-    let of = |play: &Play, n| play.cluster.pods_on(vm(n)).into_iter().filter(|pod| pod.mirror);
+    let of =
+        |play: &Play, n| play.cluster.pods_on(vm(n), play.now).into_iter().filter(|pod| pod.mirror);
     assert!((0..u64::from(NODES)).all(|n| of(&play, n).count() == 1));
     play.ready(6);
     assert_eq!(of(&play, 6).count(), 1);
