@@ -221,7 +221,8 @@ pub trait ChangeCluster {
     /// Remove our own cordon and marks. `Done` if there are none.
     fn release(&self, machine: DrainRequest<'_>) -> impl Future<Output = CallOutcome> + Send;
 
-    /// Make our signs on nodes those that are asked for: one try a node, and none after the first that the cluster refuses.
+    /// Make our signs on nodes those that are asked for: one try a node, and none after the first that the cluster
+    /// refuses.
     fn show_signs(&self, request: SignsRequest<'_>) -> impl Future<Output = SignsOutcome> + Send;
 
     /// Delete the nodes that outlast their machines for so long, and never one that is ready. Returns why one was not.

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::join_all;
 
+use super::events::DrainEvents;
 use super::gone::GoneSince;
 use super::ladder::{self, Attempts, LadderState, Rung};
-use super::telling::Telling;
 use super::{ClusterApi, ClusterOrder, preflight, signs};
 use crate::act::{
     CallContext, CallOutcome, ChangeCluster, DrainProgress, DrainRequest, GoneRequest,
@@ -26,7 +26,7 @@ use crate::model::time::{Span, Time};
 /// Pods of one node that are asked side by side.
 const AT_ONCE: usize = 5;
 
-/// A look that found a node empty is the turn's too, which follows it at once.
+/// For so long a drain believes its own look that found the node empty: the turn that follows the look asks the same.
 const FRESH: Span = Span::seconds(10);
 
 /// Drains over the API of a cluster.
@@ -48,7 +48,7 @@ struct DrainMemory {
     emptied: Option<Time>,
     /// When its volumes were gone too.
     done: Option<Time>,
-    telling: Telling,
+    events: DrainEvents,
 }
 
 impl DrainMemory {
@@ -92,7 +92,7 @@ impl<K, C> Drainer<K, C> {
             attempts: Attempts::new(),
             emptied: None,
             done: None,
-            telling: Telling::default(),
+            events: DrainEvents::default(),
         })
     }
 
@@ -149,8 +149,8 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
         if let Some(say) = &say {
             let pool = request.pool;
             let event = match rung {
-                Rung::Over => memory.telling.of_end(pool, say),
-                _ => memory.telling.of_look(pool, state.blocked(&memory.attempts), say, now),
+                Rung::Over => memory.events.of_end(pool, say),
+                _ => memory.events.of_look(pool, state.blocked(&memory.attempts), say, now),
             };
             self.tell(drain.cluster, name, event);
         }

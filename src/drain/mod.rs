@@ -5,6 +5,7 @@
 //! and [`Drainer`]; `ladder` says which pods are asked to end, and how.
 
 mod drainer;
+mod events;
 mod gone;
 mod ladder;
 #[cfg(test)]
@@ -13,7 +14,6 @@ mod preflight;
 #[cfg(test)]
 mod samples;
 mod signs;
-mod telling;
 
 pub use drainer::Drainer;
 
@@ -41,7 +41,8 @@ pub trait ClusterApi {
         node: &NodeName,
     ) -> impl Future<Output = Result<Option<ClusterNode>, Refused>> + Send;
 
-    /// The nodes of all clusters that have a sign of this pool, the taint or the shield, as the watches showed them last. An error while the nodes of the pool's own cluster are not known.
+    /// The nodes of all clusters that have a sign of this pool, the taint or the shield, as the watches showed them last.
+    /// An error while the nodes of the pool's own cluster are not known.
     fn signed(
         &self,
         pool: &PoolName,

@@ -100,7 +100,7 @@ impl ClusterApi for Nodes {
     }
 
     fn tell(&self, _: &ClusterName, _: &NodeName, event: &NodeEvent) {
-        panic!("no drain is told of here: {event:?}")
+        panic!("no drain writes an event here: {event:?}")
     }
 }
 

@@ -43,7 +43,7 @@ pub struct ClusterNode {
     /// Our mark; `None`: it has none, or one that we cannot read. Few nodes have one, so it has its room elsewhere.
     pub mark: Option<Box<NodeMark>>,
     pub taints: NodeTaints,
-    /// What the cluster-autoscaler is told of it. Few nodes have it, so it has its room elsewhere.
+    /// The annotation that keeps the cluster-autoscaler from removing it. Few nodes have it, so it has its room elsewhere.
     pub shield: Option<Box<NodeShield>>,
 }
 

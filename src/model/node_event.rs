@@ -1,4 +1,4 @@
-//! What is told of a node where people look at it: the events that `kubectl describe node` shows.
+//! The events that we write about nodes: `kubectl describe node` shows them.
 
 use super::action::RemovalReason;
 use super::ids::PoolName;

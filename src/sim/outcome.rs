@@ -64,7 +64,7 @@ pub struct RunOutcome {
     pub pod_moves: u64,
     /// The most times we evicted any single pod.
     pub most_evictions: u32,
-    /// What was told of nodes, the oldest first.
+    /// The events that drains wrote about nodes, the oldest first.
     pub node_events: Vec<(Time, NodeName, NodeEvent)>,
     pub turns: u32,
     /// Turns without a decision or without a saved one, and why the last of them failed.

@@ -1,4 +1,4 @@
-//! What is told of a node that is drained.
+//! The events that a drain writes about its node.
 
 use super::*;
 

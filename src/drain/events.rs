@@ -1,4 +1,4 @@
-//! When a drain tells an event of its node. Pure.
+//! Which event a drain writes about its node, and when. Pure.
 
 use std::collections::BTreeSet;
 
@@ -16,16 +16,16 @@ const APART: Span = Span::minutes(5);
 /// Pods, by their uids.
 type Uids = BTreeSet<Box<str>>;
 
-/// What was told of one drain, and of which pods it would tell next.
+/// The events of one drain so far, and the pods that the next one would name.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Telling {
+pub(super) struct DrainEvents {
     /// The pods that do not go, and since when it is exactly these.
     blocked: Option<(Uids, Time)>,
     told: Option<(Uids, Time)>,
     gave_up: bool,
 }
 
-impl Telling {
+impl DrainEvents {
     /// The event that this look is worth. `blocked`: the pods that do not go; `say` names one of them.
     pub fn of_look(
         &mut self,
@@ -83,13 +83,13 @@ mod tests {
             (4_130, &["d"], false),
             (4_135, &["d"], true),
         ];
-        let (mut telling, pool) = (Telling::default(), PoolName::new("web"));
+        let (mut events, pool) = (DrainEvents::default(), PoolName::new("web"));
         for (second, pods, is_told) in looks {
             let pods = pods.iter().map(|uid| (*uid).into()).collect();
-            let event = telling.of_look(&pool, pods, "it", at(*second));
+            let event = events.of_look(&pool, pods, "it", at(*second));
             assert_eq!(event.is_some(), *is_told, "after {second} s: {event:?}");
         }
-        assert!(telling.of_end(&pool, "it").is_some());
-        assert!(telling.of_end(&pool, "it").is_none());
+        assert!(events.of_end(&pool, "it").is_some());
+        assert!(events.of_end(&pool, "it").is_none());
     }
 }
