@@ -13,6 +13,8 @@ from client import Refused
 STARTS, ENDS, FORGETS = 1.0, 2.0, 4.0
 LOOK = 0.5
 SET = "suite/set"
+# The cluster gives up the pods of a node with this taint.
+OUT = "node.kubernetes.io/out-of-service"
 DONE = "suite/done"
 PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 ROOM = {"cpu": "8", "memory": "32Gi", "pods": "110"}
@@ -72,6 +74,10 @@ def ready_since(node):
 
 def is_ready(node):
     return ready_since(node)[0] == "True"
+
+
+def is_out(node):
+    return any(taint["key"] == OUT for taint in node["spec"].get("taints", []))
 
 
 class Imagined:
@@ -194,6 +200,8 @@ class Kubelets(threading.Thread):
         return {name for key, name in self.nodes.items() if key not in self.silent}
 
     def heard_node(self, uid, before, now):
+        if now and is_ready(now) and is_out(now) and not (before and is_out(before)):
+            self.wrong.append(f"node {now['metadata']['name']} was put out of service while its kubelet spoke")
         if now is None and before and is_ready(before):
             self.wrong.append(f"node {before['metadata']['name']} was deleted while its kubelet spoke")
 

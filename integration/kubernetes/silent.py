@@ -2,11 +2,12 @@
 
 import collections
 import itertools
+import json
 import time
 
 from cases import wait_told
 from control import Failed, wait
-from kubelets import ready_since
+from kubelets import OUT, ready_since
 from stage import PATIENCE
 from witness import Audit, code, evicted_uid, is_eviction, moment, subject, time_of
 
@@ -14,6 +15,8 @@ from witness import Audit, code, evicted_uid, is_eviction, moment, subject, time
 STAYS = 30
 # A failed machine waits so long for pods that a budget holds.
 FAILED_AFTER = "20s"
+# Longer than listings must show that a machine is off before its node is out of service.
+STOPPED_AFTER = "150s"
 
 
 def gone(stage, table):
@@ -117,21 +120,30 @@ def judge_evictions(stage, pods):
 
 
 def dying(stage, table):
-    """A budget allows no eviction. A machine that stops goes without a drain. One whose kubelet is mute waits for the
-    budget; in the full form for the five minutes after which it is dead, and goes although its pods are there."""
+    """A budget allows no eviction. A machine that stops goes without a drain, and its node is out of service. One whose
+    kubelet is mute waits for the budget; in the full form for the five minutes after which it is dead, and goes although
+    its pods are there."""
     name, machine = "dying", lambda node: stage.kubelets.key_of(node)[1]
     surges = itertools.cycle((3, 2))
     stage.witness.leave(name)
-    dead, pods = dies(stage, table, "stopped", lambda node: stage.emulator.happen(name, machine(node), "stop"), [],
-                      surges)
-    asked = [one for one in Audit(stage.control.audit_log).ours("main") if is_eviction(one) and evicted_uid(one) in pods]
+    stop = lambda node: stage.emulator.happen(name, machine(node), "stop")
+    dead, pods = dies(stage, table, "stopped", stop, [], surges, STOPPED_AFTER)
+    audit = Audit(stage.control.audit_log)
+    asked = [one for one in audit.ours("main") if is_eviction(one) and evicted_uid(one) in pods]
     if asked:
         raise Failed(f"of node {dead}, whose machine had stopped, {len(asked)} evictions were asked")
+    if not any(takes_out(one) and one["objectRef"]["name"] == dead for one in audit.ours("main")):
+        raise Failed(f"node {dead}, whose machine had stopped, was not put out of service")
     told = [rf"{name}/web-\w+-\w+", "budget web needs"]
     dies(stage, table, "mute", lambda node: stage.kubelets.mute.add(stage.kubelets.key_of(node)), told, surges)
 
 
-def dies(stage, table, how, kill, told, surges):
+def takes_out(one):
+    patch = one.get("requestObject") if one["verb"] == "patch" and subject(one) == "nodes" else None
+    return code(one) < 300 and OUT in json.dumps(patch or "")
+
+
+def dies(stage, table, how, kill, told, surges, failed_after="5s"):
     name, work, began = "dying", stage.workloads["dying"], time.monotonic()
     wait("the budget counts its pods", lambda: not work.unsettled(), 120, 0.5)
     dead = sorted({pod["spec"]["nodeName"] for pod in stage.pods_of(name, "web")})[0]
@@ -139,7 +151,7 @@ def dies(stage, table, how, kill, told, surges):
     kill(dead)
     wait(f"node {dead} is silent", lambda: ready_since(stage.nodes_of(name)[dead])[0] == "Unknown", 60)
     # Another surge each time: the daemon looks at once.
-    stage.write_pool(name, "1.0.0", surge=next(surges), repair={"after": "5s", "breaker": "100%"},
+    stage.write_pool(name, "1.0.0", surge=next(surges), repair={"after": failed_after, "breaker": "100%"},
                      drain={"failedAfter": FAILED_AFTER})
     said = wait_told(stage, name, told) if told else None
     if told and not stage.full:

@@ -7,10 +7,14 @@ import re
 import threading
 
 from control import ACCOUNT
+from kubelets import OUT, is_out
+from kubelets import is_ready as is_well
 
 MARK = "poolkeeper/drain"
 EXCLUDE = "node.kubernetes.io/exclude-from-external-load-balancers"
 WAITING = "poolkeeper/waiting"
+# The taints of a daemon, with their effects.
+TAINTS = {WAITING: "PreferNoSchedule", OUT: "NoExecute"}
 # All that a change of a node by a daemon may name.
 OURS = {"spec.unschedulable", f"metadata.labels.{EXCLUDE}", f"metadata.annotations.{MARK}"}
 UNTOUCHED = {"metadata.resourceVersion", "metadata.uid"}
@@ -234,7 +238,7 @@ def judge_nodes(audit, there):
         if one["verb"] == "delete":
             cordoned_by.pop(node, None)
             marked.discard(node)
-            tainted.discard(node)
+            tainted -= {(node, key) for key in TAINTS}
             if ours and not names_object(one):
                 wrong.append(f"node {node} was deleted whatever object it is by now")
             continue
@@ -275,15 +279,18 @@ def judge_change(node, names, was_marked, cordoned_by):
 
 
 def judge_taint(node, patch, tainted):
-    """Our taint comes to the end of the list or leaves its own place in it, on the version of the node that was read."""
+    """A taint of ours comes to the end of the list or leaves its own place in it, on the version of the node that was
+    read."""
     version, *tests, change = patch
-    ours = {"key": WAITING, "effect": "PreferNoSchedule"}
     adds = change["op"] == "add" and not tests
     added = {"/spec/taints": change.get("value"), "/spec/taints/-": [change.get("value")]}.get(change["path"])
     tested = {one["path"].removeprefix(f"{change['path']}/"): one["value"] for one in tests if one["op"] == "test"}
-    puts = adds and added and len(added) == 1 and ours.items() <= added[0].items() and node not in tainted
-    back = change["op"] == "remove" and ours.items() <= tested.items() and node in tainted
-    (tainted.discard if change["op"] == "remove" else tainted.add)(node)
+    taint = added[0] if adds and added and len(added) == 1 else tested
+    key = taint.get("key")
+    is_ours = key in TAINTS and taint.get("effect") == TAINTS[key]
+    puts = adds and is_ours and (node, key) not in tainted
+    back = change["op"] == "remove" and is_ours and (node, key) in tainted
+    (tainted.discard if change["op"] == "remove" else tainted.add)((node, key))
     if version["op"] == "replace" and version["path"] == "/metadata/resourceVersion" and (puts or back):
         return []
     return [f"a change of node {node} neither puts the taint nor takes it back: {patch}"]
@@ -296,6 +303,8 @@ def judge_left(node, cordoned_by):
         wrong.append(f"node {meta['name']} still has a mark of a drain")
     if any(taint["key"] == WAITING for taint in node["spec"].get("taints", [])):
         wrong.append(f"node {meta['name']} still has the taint of those that wait")
+    if is_out(node) and is_well(node):
+        wrong.append(f"node {meta['name']} is well and still out of service")
     if cordoned and cordoned_by != "others":
         wrong.append(f"node {meta['name']} was left cordoned")
     if not cordoned and cordoned_by == "others":

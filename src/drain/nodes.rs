@@ -8,7 +8,8 @@ use super::samples::at;
 use super::{ClusterApi, ClusterOrder};
 use crate::act::CallOutcome;
 use crate::model::cluster::{
-    Budget, ClusterNode, NodeChange, NodeReady, NodeTaints, Pod, PodEnd, PodEndAnswer, WaitingTaint,
+    Budget, ClusterNode, NodeChange, NodeReady, NodeTaints, OurTaint, Pod, PodEnd, PodEndAnswer,
+    PoolTaint,
 };
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
@@ -85,8 +86,16 @@ impl ClusterApi for Nodes {
         change: &NodeChange,
     ) -> CallOutcome {
         let what = match change {
-            NodeChange::Taint(pool) => format!("taint {} for {pool}", node.name),
-            NodeChange::Untaint => format!("untaint {} in {}", node.name, order.cluster),
+            NodeChange::Taint(OurTaint::Waiting, pool) => format!("taint {} for {pool}", node.name),
+            NodeChange::Untaint(OurTaint::Waiting) => {
+                format!("untaint {} in {}", node.name, order.cluster)
+            }
+            NodeChange::Taint(OurTaint::OutOfService, pool) => {
+                format!("out {} for {pool}", node.name)
+            }
+            NodeChange::Untaint(OurTaint::OutOfService) => {
+                format!("back {} in {}", node.name, order.cluster)
+            }
             NodeChange::Shield(pool) => format!("shield {} for {pool}", node.name),
             NodeChange::Unshield => format!("unshield {} in {}", node.name, order.cluster),
             other => panic!("{other:?}"),
@@ -105,7 +114,7 @@ impl ClusterApi for Nodes {
 }
 
 pub(super) fn node(name: &str, pool: Option<&str>) -> ClusterNode {
-    let waiting = pool.map(|pool| Box::new(WaitingTaint { pool: PoolName::new(pool), index: 0 }));
+    let waiting = pool.map(|pool| PoolTaint { pool: PoolName::new(pool), index: 0 });
     ClusterNode {
         name: NodeName::new(name),
         version: "1".into(),
@@ -119,7 +128,7 @@ pub(super) fn node(name: &str, pool: Option<&str>) -> ClusterNode {
         autoscaler_removes: false,
         do_not_disrupt: false,
         mark: None,
-        taints: NodeTaints { count: u16::from(waiting.is_some()), waiting },
+        taints: NodeTaints::new(u16::from(waiting.is_some()), waiting, Ok(None)),
         shield: None,
     }
 }

@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 
 use super::{ClusterApi, ClusterOrder};
 use crate::act::{CallOutcome, SignsOutcome, SignsRequest};
-use crate::model::cluster::{ClusterNode, NodeChange};
+use crate::model::cluster::{ClusterNode, NodeChange, NodeReady, OUT_FOR, OurTaint};
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::signs::{SignNodes, SignWish};
@@ -90,17 +90,20 @@ struct Sign<'r> {
     nodes: &'r SignNodes,
     is_ours: fn(&ClusterNode, &PoolName) -> bool,
     is_free: fn(&ClusterNode) -> bool,
+    /// What the node itself shows says more than what its machine is said to be.
+    is_void: fn(&ClusterNode) -> bool,
     set: NodeChange,
     lift: NodeChange,
 }
 
-fn signs<'r>(request: &SignsRequest<'r>) -> [Sign<'r>; 2] {
+fn signs<'r>(request: &SignsRequest<'r>) -> [Sign<'r>; 3] {
     let pool = || request.pool.clone();
     let shield = Sign {
         nodes: &request.signs.shielded,
         is_ours: ClusterNode::is_shielded_by,
         // What a person or another program told the autoscaler stays, whatever it is.
         is_free: |node| node.shield.is_none(),
+        is_void: |_| false,
         set: NodeChange::Shield(pool()),
         lift: NodeChange::Unshield,
     };
@@ -108,11 +111,22 @@ fn signs<'r>(request: &SignsRequest<'r>) -> [Sign<'r>; 2] {
         nodes: &request.signs.waiting,
         is_ours: ClusterNode::is_tainted_by,
         // A list of taints has each key and effect once, and what another pool set is that pool's.
-        is_free: |node| node.taints.waiting.is_none(),
-        set: NodeChange::Taint(pool()),
-        lift: NodeChange::Untaint,
+        is_free: |node| node.taints.of(OurTaint::Waiting).is_none(),
+        is_void: |_| false,
+        set: NodeChange::Taint(OurTaint::Waiting, pool()),
+        lift: NodeChange::Untaint(OurTaint::Waiting),
     };
-    [shield, taint]
+    let out = Sign {
+        nodes: &request.signs.off,
+        is_ours: ClusterNode::is_out_by,
+        // A kubelet that answers has a machine that runs, whatever a listing says of it.
+        is_free: |node| node.ready != NodeReady::True && !node.taints.is_out(),
+        is_void: |node| node.ready == NodeReady::True,
+        set: NodeChange::Taint(OurTaint::OutOfService, pool()),
+        lift: NodeChange::Untaint(OurTaint::OutOfService),
+    };
+    // What ends the pods of a machine that runs again is lifted first.
+    [out, shield, taint]
 }
 
 /// Signs that are to be lifted come first: for nothing, pods keep away from their nodes, and the autoscaler too.
@@ -125,7 +139,7 @@ async fn due<K: ClusterApi>(api: &K, request: &SignsRequest<'_>) -> Result<Due, 
     };
     for sign in &signs {
         for (cluster, node) in ours(sign) {
-            if sign.nodes.wish(node) == SignWish::Lift {
+            if (sign.is_void)(node) || sign.nodes.wish(node) == SignWish::Lift {
                 let (cluster, node) = (cluster.clone(), node.clone());
                 due.changes.push(SignChange { cluster, node, change: sign.lift.clone() });
             }
@@ -136,8 +150,7 @@ async fn due<K: ClusterApi>(api: &K, request: &SignsRequest<'_>) -> Result<Due, 
         let has: BTreeSet<&NodeName> = ours(sign).map(|(_, node)| &node.name).collect();
         let lacks: Vec<&NodeName> =
             sign.nodes.set.iter().filter(|name| !has.contains(name)).collect();
-        if !lacks.is_empty() && matches!(sign.set, NodeChange::Taint(_)) && !is_value(request.pool)
-        {
+        if !lacks.is_empty() && !has_value(&sign.set, request.pool) {
             due.invalid = Some("the name of the pool cannot be the value of a taint".into());
             continue;
         }
@@ -151,9 +164,15 @@ async fn due<K: ClusterApi>(api: &K, request: &SignsRequest<'_>) -> Result<Due, 
     Ok(due)
 }
 
-fn is_value(pool: &PoolName) -> bool {
+/// A taint can name this pool.
+pub(super) fn has_value(change: &NodeChange, pool: &PoolName) -> bool {
+    let longest = match change {
+        NodeChange::Taint(OurTaint::Waiting, _) => LONGEST_VALUE,
+        NodeChange::Taint(OurTaint::OutOfService, _) => LONGEST_VALUE - OUT_FOR.len(),
+        _ => return true,
+    };
     let name = pool.as_str();
-    name.len() <= LONGEST_VALUE && name.ends_with(|last: char| last.is_ascii_alphanumeric())
+    name.len() <= longest && name.ends_with(|last: char| last.is_ascii_alphanumeric())
 }
 
 fn say(node: Option<&NodeName>, refused: &Refused) -> Box<str> {

@@ -24,6 +24,8 @@ pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     notes.about(3, "ends pods that their owners want left alone", machines(wanted));
     let living = truth.pods.nodes_deleted.clone();
     notes.about(3, "deletes nodes of machines that live", living);
+    let living = truth.pods.ended_living.clone();
+    notes.about(3, "gives up pods of machines that run", living);
 }
 
 /// Law 3: no machine is removed or updated while pods run on its node that a drain was to end. One that failed does not

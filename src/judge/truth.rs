@@ -73,12 +73,16 @@ pub struct PodEffects {
     pub lifted: Vec<Key>,
     /// Machines that live, or whose nodes are ready, and whose nodes we deleted.
     pub nodes_deleted: Vec<Key>,
+    /// Machines that run, and whose nodes we said are out of service.
+    pub ended_living: Vec<Key>,
     /// Machines whose nodes keep a sign that we tried to take away in vain.
     pub not_lifted: Vec<Key>,
     /// Machines whose nodes have our taint after the turn, without those, and none while the cluster is away.
     pub tainted: Vec<Key>,
     /// The same of the shield from the cluster-autoscaler.
     pub shielded: Vec<Key>,
+    /// The same of the taint that says that they are out of service.
+    pub out: Vec<Key>,
 }
 
 /// A machine created since the last turn.

@@ -9,6 +9,9 @@ use super::vocabulary::vocabulary;
 /// Karpenter's annotation of a pod or a node that is to be left alone, if its value is "true".
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
+/// What comes before our pool in the value of a taint whose key is the cluster's own.
+pub const OUT_FOR: &str = "poolkeeper.";
+
 vocabulary! {
     /// The Ready condition of a node.
     pub enum NodeReady {
@@ -47,6 +50,36 @@ pub struct ClusterNode {
     pub shield: Option<Box<NodeShield>>,
 }
 
+impl NodeTaints {
+    pub fn new(
+        count: u16,
+        waiting: Option<PoolTaint>,
+        out: Result<Option<PoolTaint>, OutByOthers>,
+    ) -> Self {
+        let (out, out_by_others) = out.map_or((None, true), |out| (out, false));
+        let is_any = waiting.is_some() || out.is_some();
+        let ours = is_any.then(|| Box::new(OurTaints { waiting, out }));
+        Self { count, out_by_others, ours }
+    }
+
+    pub fn of(&self, which: OurTaint) -> Option<&PoolTaint> {
+        let ours = self.ours.as_deref()?;
+        match which {
+            OurTaint::Waiting => ours.waiting.as_ref(),
+            OurTaint::OutOfService => ours.out.as_ref(),
+        }
+    }
+
+    /// We said so, or another client.
+    pub fn is_out(&self) -> bool {
+        self.out_by_others || self.of(OurTaint::OutOfService).is_some()
+    }
+
+    fn is_by(&self, which: OurTaint, pool: &PoolName) -> bool {
+        self.of(which).is_some_and(|taint| taint.pool == *pool)
+    }
+}
+
 impl ClusterNode {
     /// Since when its kubelet does not answer.
     pub fn silent_since(&self) -> Option<Time> {
@@ -55,7 +88,12 @@ impl ClusterNode {
 
     /// It has the taint of a machine that waits, set by this pool.
     pub fn is_tainted_by(&self, pool: &PoolName) -> bool {
-        self.taints.waiting.as_ref().is_some_and(|taint| taint.pool == *pool)
+        self.taints.is_by(OurTaint::Waiting, pool)
+    }
+
+    /// This pool said that its machine is off, so that its pods and volumes are given up.
+    pub fn is_out_by(&self, pool: &PoolName) -> bool {
+        self.taints.is_by(OurTaint::OutOfService, pool)
     }
 
     /// This pool keeps the cluster-autoscaler from removing it.
@@ -67,7 +105,7 @@ impl ClusterNode {
 
     /// A sign of this pool is on it.
     pub fn is_signed_by(&self, pool: &PoolName) -> bool {
-        self.is_tainted_by(pool) || self.is_shielded_by(pool)
+        self.is_tainted_by(pool) || self.is_shielded_by(pool) || self.is_out_by(pool)
     }
 }
 
@@ -76,14 +114,35 @@ impl ClusterNode {
 pub struct NodeTaints {
     /// How many there are.
     pub count: u16,
-    /// Only while a rollout goes on do many nodes have it, so it has its room elsewhere.
-    pub waiting: Option<Box<WaitingTaint>>,
+    /// Another client says that the node is out of service.
+    pub out_by_others: bool,
+    /// Only while a rollout goes on do many nodes have one, so they have their room elsewhere.
+    ours: Option<Box<OurTaints>>,
 }
 
-/// Our taint of a node whose machine waits to be replaced: the scheduler prefers other nodes, so that a pod which is
-/// evicted moves once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WaitingTaint {
+struct OurTaints {
+    waiting: Option<PoolTaint>,
+    out: Option<PoolTaint>,
+}
+
+/// Another client says that a node is out of service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutByOthers;
+
+/// The taints that we set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OurTaint {
+    /// Of a node whose machine waits to be replaced: the scheduler prefers other nodes, so that a pod which is evicted
+    /// moves once.
+    Waiting,
+    /// Of a node whose machine is off: the cluster deletes its pods and detaches its volumes at once.
+    OutOfService,
+}
+
+/// A taint of ours on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolTaint {
     /// The pool that set it.
     pub pool: PoolName,
     /// Its place in the list.
@@ -119,10 +178,10 @@ pub enum NodeChange {
     Mark(NodeMark),
     /// Take back what this mark says that we did, and the mark.
     Lift(NodeMark),
-    /// Add the taint of a node that waits, for this pool.
-    Taint(PoolName),
+    /// Add this taint, for this pool.
+    Taint(OurTaint, PoolName),
     /// Take that taint away.
-    Untaint,
+    Untaint(OurTaint),
     /// Keep the cluster-autoscaler from removing it, for this pool.
     Shield(PoolName),
     /// Take that back, as far as it still says what we wrote.

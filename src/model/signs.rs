@@ -11,6 +11,11 @@ use super::machine::{Condition, Lifecycle, Machine};
 use super::plan::{Decision, MachineReason, MachineReport};
 use super::policy::{Owner, Policy};
 use super::rollout::{Rollout, RolloutStage};
+use super::time::{Span, Time};
+
+/// A machine is off once listings have shown it so for this long.
+// 2 min: a single listing may show a machine as it was before it started.
+const OFF_FOR: Span = Span::minutes(2);
 
 /// What a plan says of our signs on the nodes of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,6 +24,8 @@ pub struct NodeSigns {
     pub waiting: SignNodes,
     /// The shield from the cluster-autoscaler: the machines that they replace are not gone yet.
     pub shielded: SignNodes,
+    /// Out of service for the cluster: their machines are off, and leave.
+    pub off: SignNodes,
 }
 
 /// What a plan says of one sign.
@@ -45,7 +52,7 @@ impl NodeSigns {
     /// Of a pool that has no nodes any more, or that nothing names.
     pub fn none() -> Self {
         let none = || SignNodes { ends: true, ..SignNodes::default() };
-        Self { waiting: none(), shielded: none() }
+        Self { waiting: none(), shielded: none(), off: none() }
     }
 
     pub fn of(planned: &Decision, machines: &[Machine], policy: &Policy) -> Self {
@@ -77,7 +84,26 @@ impl NodeSigns {
                 MachineReason::NotSeen | MachineReason::Frozen => SignWish::Leave,
                 _ => SignWish::Lift,
             }),
+            off: nodes(&|report| {
+                let off = |machine| off(machine, report.class, report.lifecycle, planned.report.at);
+                of(report).map_or(SignWish::Lift, off)
+            }),
         }
+    }
+}
+
+/// Nothing runs on it, and it is not to start again.
+fn off(machine: &Machine, class: MachineClass, lifecycle: Lifecycle, now: Time) -> SignWish {
+    let leaves = match lifecycle {
+        Lifecycle::InService => class == MachineClass::Failed,
+        // We switch these off and on.
+        Lifecycle::CutOff | Lifecycle::Standby => false,
+        _ => true,
+    };
+    match machine.condition {
+        Condition::Stopped if leaves && now.since(machine.since) >= OFF_FOR => SignWish::Set,
+        Condition::Stopped | Condition::Unknown | Condition::Deleting => SignWish::Leave,
+        _ => SignWish::Lift,
     }
 }
 

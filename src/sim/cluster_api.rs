@@ -8,7 +8,7 @@ use crate::drain::{ClusterApi, ClusterOrder};
 use crate::judge::EndedPod;
 use crate::model::action::ActionKind;
 use crate::model::cluster::{
-    Budget, ClusterNode, NodeChange, NodeMark, NodeShield, Pod, PodEnd, PodEndAnswer,
+    Budget, ClusterNode, NodeChange, NodeMark, NodeShield, OurTaint, Pod, PodEnd, PodEndAnswer,
 };
 use crate::model::ids::{ClusterName, Key, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
@@ -103,6 +103,21 @@ impl ClusterApi for SharedStage {
         if let Some(cluster) = &mut stage.cluster {
             cluster.keep_event(node, event, now);
         }
+    }
+}
+
+const fn takes_out(change: &NodeChange) -> bool {
+    matches!(change, NodeChange::Taint(OurTaint::OutOfService, _))
+}
+
+/// The fault that is planted leaves what this takes back.
+fn forgets(slip: Slip, change: &NodeChange) -> bool {
+    match change {
+        NodeChange::Lift(_) => slip == Slip::KeepsCordon,
+        NodeChange::Untaint(OurTaint::Waiting) => slip == Slip::KeepsTaint,
+        NodeChange::Untaint(OurTaint::OutOfService) => slip == Slip::KeepsOut,
+        NodeChange::Unshield => slip == Slip::KeepsShield,
+        _ => false,
     }
 }
 
@@ -203,15 +218,14 @@ impl SimStage {
         if self.now() > before {
             return CallOutcome::NotSent;
         }
-        let vm = self.cluster.as_ref().and_then(|cluster| cluster.find(&node.name));
-        let Some(vm) = vm else { return CallOutcome::Refused(Refused::plain(Refusal::Gone)) };
-        match change {
-            NodeChange::Lift(_) if self.slip == Slip::KeepsCordon => return CallOutcome::Done,
-            NodeChange::Untaint if self.slip == Slip::KeepsTaint => return CallOutcome::Done,
-            NodeChange::Unshield if self.slip == Slip::KeepsShield => return CallOutcome::Done,
-            _ => {}
+        let Some((vm, version)) = self.changed(node, change) else {
+            return CallOutcome::Refused(Refused::plain(Refusal::Gone));
+        };
+        if forgets(self.slip, change) {
+            return CallOutcome::Done;
         }
         let (at, now) = (self.now(), self.world.now());
+        let ends_living = takes_out(change) && self.runs(vm);
         let begins = self.begins_drain(vm, change);
         let slip = self.slip;
         let Some(cluster) = &mut self.cluster else { return CallOutcome::Lost };
@@ -223,14 +237,17 @@ impl SimStage {
         }
         let done = cluster.reaches(now).then(|| {
             let change = slipped(slip, change);
-            cluster.mark(vm, &node.version, &change, now)
+            cluster.mark(vm, &version, &change, now)
         });
         let answers = cluster.answers(now);
         let took = done == Some(Ok(()));
+        if took && ends_living {
+            self.pods.ended_living.push(Key::new(vm.to_string()));
+        }
         if took && lost(before, cluster.node(vm)) {
             self.pods.lifted.push(Key::new(vm.to_string()));
         }
-        if matches!(change, NodeChange::Untaint | NodeChange::Unshield) && !took {
+        if matches!(change, NodeChange::Untaint(_) | NodeChange::Unshield) && !took {
             // Where the server is busy, the others are not tried.
             let is_busy = matches!(done, Some(Err(MarkFailure::Busy(_))));
             let others = cluster.signed().filter(|_| is_busy).map(|(other, _)| other);
@@ -261,6 +278,16 @@ impl SimStage {
             },
             _ => CallOutcome::Lost,
         }
+    }
+
+    /// The node that a change of this one reaches, and its version.
+    fn changed(&self, node: &ClusterNode, change: &NodeChange) -> Option<(Guid, Box<str>)> {
+        let cluster = self.cluster.as_ref()?;
+        if takes_out(change) && self.slip == Slip::TakesOutLiving {
+            let living = cluster.all().find(|(_, node)| node.ready);
+            return living.map(|(vm, node)| (vm, node.version()));
+        }
+        Some((cluster.find(&node.name)?, node.version.clone()))
     }
 
     /// Pods run on its node that a drain was to end.

@@ -9,7 +9,7 @@ use crate::model::cluster::{ClusterNode, NodeReady};
 use crate::model::ids::Key;
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
-use crate::world::Guid;
+use crate::world::{Guid, InstanceTruth, Power};
 
 impl SimStage {
     /// What the watch of nodes shows. It costs no call.
@@ -47,6 +47,17 @@ impl SimStage {
             Some(Err(failure)) => refused(failure),
             None => CallOutcome::Lost,
         }
+    }
+
+    /// Its kubelet answers, or its machine is on.
+    pub(super) fn runs(&self, vm: Guid) -> bool {
+        let is_ready = self.cluster.as_ref().and_then(|cluster| cluster.node(vm));
+        let is_ready = is_ready.is_some_and(|node| node.ready);
+        let mut there = self.world.briefs(self.set).filter(|brief| brief.vm == vm);
+        let power = |brief: InstanceTruth<'_>| {
+            self.world.true_instance(self.set, brief.id).map(|machine| machine.power)
+        };
+        is_ready || there.any(|brief| power(brief) == Some(Power::Running))
     }
 
     /// The node that a delete of this one reaches, its version, and whether it is ready.

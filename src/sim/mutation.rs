@@ -33,6 +33,10 @@ pub enum Slip {
     TakesShields,
     /// The node of a machine that lives is deleted in place of one whose machine is gone.
     DeletesLivingNode,
+    /// The node of a machine that runs is said to be out of service, in place of one whose machine is off.
+    TakesOutLiving,
+    /// What says that a node is out of service stays once its machine runs again.
+    KeepsOut,
     /// A cordon that another client set is lifted with ours.
     LiftsForeign,
     /// A pod is evicted by its name alone, from a list that is a look old.

@@ -8,6 +8,7 @@ use super::stage::{SimCall, SimStage};
 use crate::judge::history::History;
 use crate::judge::{self, MachineBirth, Note, Real, SentCall, Truth};
 use crate::memory::Lease;
+use crate::model::cluster::NodeReady;
 use crate::model::ids::Key;
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::Policy;
@@ -26,6 +27,8 @@ pub(super) fn judge<S>(
     let pool = &policy.name;
     stage.pods.tainted = stage.left_signed(|node| node.is_tainted_by(pool));
     stage.pods.shielded = stage.left_signed(|node| node.is_shielded_by(pool));
+    stage.pods.out =
+        stage.left_signed(|node| node.ready == NodeReady::True && node.is_out_by(pool));
     let pods = std::mem::take(&mut stage.pods);
     let sent: Vec<SentCall> = calls.iter().map(|call| sent(call, turn.lease)).collect();
     let births: Vec<MachineBirth> = calls.iter().flat_map(births).collect();

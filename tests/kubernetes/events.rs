@@ -6,7 +6,7 @@ use poolkeeper::act::CallOutcome;
 use poolkeeper::adapters::kubernetes::ClusterCall;
 use poolkeeper::drain::ClusterApi;
 use poolkeeper::model::action::RemovalReason;
-use poolkeeper::model::cluster::{NodeChange, PodEnd, PodEndAnswer};
+use poolkeeper::model::cluster::{NodeChange, OurTaint, PodEnd, PodEndAnswer};
 use poolkeeper::model::ids::{ClusterName, PoolName};
 use poolkeeper::model::node_event::NodeEvent;
 use poolkeeper::model::time::Span;
@@ -90,7 +90,7 @@ async fn nothing_waits_for_an_event() {
     let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
     rig.tell();
     rig.events(1).await;
-    let change = NodeChange::Taint(PoolName::new("web"));
+    let change = NodeChange::Taint(OurTaint::Waiting, PoolName::new("web"));
     let sent = rig.clusters.change(rig.order(), &known, &change);
     let sent = tokio::time::timeout(Duration::from_secs(5), sent).await;
     assert_eq!(sent.ok(), Some(CallOutcome::Done), "the event has no answer yet");

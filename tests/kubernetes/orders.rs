@@ -7,7 +7,7 @@ use poolkeeper::act::CallOutcome;
 use poolkeeper::adapters::kubernetes::{AccessReview, ClusterCall, ClusterRight};
 use poolkeeper::ambient::Clock;
 use poolkeeper::drain::{ClusterApi, ClusterOrder};
-use poolkeeper::model::cluster::{NodeChange, NodeMark, PodEnd, PodEndAnswer};
+use poolkeeper::model::cluster::{NodeChange, NodeMark, OurTaint, PodEnd, PodEndAnswer};
 use poolkeeper::model::ids::{EntryId, NodeName, PoolName};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::time::Span;
@@ -288,7 +288,7 @@ async fn a_taint_of_another_client_stays_and_ours_is_known_at_once() {
     };
     assert_eq!(tainted("web").await, [""; 0]);
     let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
-    let change = NodeChange::Taint(web);
+    let change = NodeChange::Taint(OurTaint::Waiting, web);
     assert_eq!(rig.clusters.change(rig.order(), &known, &change).await, CallOutcome::Done);
     let heard = rig.server.heard();
     let sent = heard.iter().find(|heard| heard.verb == "PATCH").unwrap();
@@ -301,12 +301,14 @@ async fn a_taint_of_another_client_stays_and_ours_is_known_at_once() {
     assert_eq!(tainted("web").await, ["prod/n1"]);
     assert_eq!(tainted("other").await, [""; 0]);
     let known = rig.clusters.node(&rig.name, &n1()).await.unwrap().unwrap();
-    let taken = rig.clusters.change(rig.order(), &known, &NodeChange::Untaint).await;
+    let taken =
+        rig.clusters.change(rig.order(), &known, &NodeChange::Untaint(OurTaint::Waiting)).await;
     let CallOutcome::Refused(refused) = taken else { panic!("{taken:?}") };
     assert_eq!(refused.refusal, Refusal::Conflict, "another client wrote it meanwhile");
     assert_eq!(rig.server.count("PATCH", "/nodes/n1"), 2, "nothing is sent again by itself");
     let rig = Rig::start(|_| refuse(422, "Invalid", "the server rejected our request")).await;
-    let taken = rig.clusters.change(rig.order(), &known, &NodeChange::Untaint).await;
+    let taken =
+        rig.clusters.change(rig.order(), &known, &NodeChange::Untaint(OurTaint::Waiting)).await;
     let CallOutcome::Refused(refused) = taken else { panic!("{taken:?}") };
     assert_eq!(refused.refusal, Refusal::Conflict, "its place is another's by now");
 }

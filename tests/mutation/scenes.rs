@@ -5,7 +5,7 @@ use poolkeeper::model::policy::{Checkpoint, Draft, Image, Owner, Policy, Unconfi
 use poolkeeper::model::quantity::Quantity;
 use poolkeeper::model::time::{Skew, Span};
 use poolkeeper::sim::{self, BalancerSetup, ClusterSpec, DiskCut, HookSetup, Scenario, UserAction};
-use poolkeeper::world::{ExternalEvent, ModelPatch, SetSpec, Which, WorldFaults};
+use poolkeeper::world::{ExternalEvent, ModelPatch, SetSpec, Which, WorldChange, WorldFaults};
 
 pub fn pool(count: u32, surge: u8, down: u8, change: impl FnOnce(&mut Draft)) -> Scenario {
     let mut draft = sim::draft("web", count);
@@ -113,7 +113,20 @@ pub fn left_nodes() -> Scenario {
     scenario
 }
 
-/// The same, paused in its middle for an hour.
+/// Two machines with nodes are off until they have failed, and on again before both are replaced.
+pub fn stopped_nodes() -> Scenario {
+    let mut scenario = pool(5, 1, 0, |draft| draft.repair.breaker_percent = 20);
+    scenario.cluster = Some(ClusterSpec::default());
+    for which in [Which::Oldest, Which::Newest] {
+        let change = |change| ExternalEvent::ChangeInstance(which.clone(), change);
+        scenario.deeds.push((Span::minutes(5), change(WorldChange::PowerOff)));
+        scenario.deeds.push((Span::minutes(16), change(WorldChange::Start)));
+    }
+    scenario.calm_after = Span::hours(2);
+    scenario
+}
+
+/// A rollout of machines with nodes, paused in its middle for an hour.
 pub fn paused_nodes() -> Scenario {
     let mut scenario = paused();
     scenario.cluster = Some(ClusterSpec::default());

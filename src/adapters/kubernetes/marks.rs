@@ -3,11 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::link::CallFault;
-use super::node::{
-    DISABLED, EXCLUDED, MARK, PREFER_OTHERS, SCALE_DOWN_DISABLED, SHIELDED, WAITING, mark_text,
-};
+use super::node::{DISABLED, EXCLUDED, MARK, SCALE_DOWN_DISABLED, SHIELDED, mark_text, taint_text};
 use crate::act::CallOutcome;
-use crate::model::cluster::{ClusterNode, NodeChange, NodeMark, NodeShield};
+use crate::model::cluster::{ClusterNode, NodeChange, NodeMark, NodeShield, OurTaint};
 use crate::model::ids::PoolName;
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::Time;
@@ -26,8 +24,8 @@ pub(super) fn patch(node: &ClusterNode, change: &NodeChange) -> (&'static str, S
             let spec = mark.cordoned.then(|| json!({ "unschedulable": null }));
             (MERGE, merge(node, mark, &Value::Null, &Value::Null, spec))
         }
-        NodeChange::Taint(pool) => (JSON_PATCH, taint(node, pool)),
-        NodeChange::Untaint => (JSON_PATCH, untaint(node)),
+        NodeChange::Taint(which, pool) => (JSON_PATCH, taint(node, *which, pool)),
+        NodeChange::Untaint(which) => (JSON_PATCH, untaint(node, *which)),
         NodeChange::Shield(pool) => (
             MERGE,
             shield(node, &json!({ SCALE_DOWN_DISABLED: DISABLED, SHIELDED: pool.as_str() })),
@@ -79,8 +77,9 @@ fn on_version(node: &ClusterNode, mut rest: Vec<Value>) -> String {
     Value::Array(rest).to_string()
 }
 
-fn taint(node: &ClusterNode, pool: &PoolName) -> String {
-    let taint = json!({ "key": WAITING, "value": pool.as_str(), "effect": PREFER_OTHERS });
+fn taint(node: &ClusterNode, which: OurTaint, pool: &PoolName) -> String {
+    let (key, value, effect) = taint_text(which, pool);
+    let taint = json!({ "key": key, "value": value, "effect": effect });
     // A node without taints has no list.
     let add = match node.taints.count {
         0 => json!({ "op": "add", "path": "/spec/taints", "value": [taint] }),
@@ -89,19 +88,19 @@ fn taint(node: &ClusterNode, pool: &PoolName) -> String {
     on_version(node, vec![add])
 }
 
-fn untaint(node: &ClusterNode) -> String {
-    let Some(ours) = &node.taints.waiting else { return on_version(node, Vec::new()) };
+fn untaint(node: &ClusterNode, which: OurTaint) -> String {
+    let Some(ours) = node.taints.of(which) else { return on_version(node, Vec::new()) };
+    let (key, value, effect) = taint_text(which, &ours.pool);
     let place = format!("/spec/taints/{}", ours.index);
     let test = |part: &str, value: &str| json!({ "op": "test", "path": format!("{place}/{part}"), "value": value });
-    let ours =
-        [test("key", WAITING), test("effect", PREFER_OTHERS), test("value", ours.pool.as_str())];
+    let ours = [test("key", key), test("effect", effect), test("value", &value)];
     on_version(node, ours.into_iter().chain([json!({ "op": "remove", "path": place })]).collect())
 }
 
 /// A place in the list of taints is another's once that list changed, and then the patch itself is what is refused.
 pub(super) fn of_change(change: &NodeChange, outcome: CallOutcome) -> CallOutcome {
     match (change, outcome) {
-        (NodeChange::Taint(_) | NodeChange::Untaint, CallOutcome::Refused(refused))
+        (NodeChange::Taint(..) | NodeChange::Untaint(_), CallOutcome::Refused(refused))
             if refused.refusal == Refusal::Invalid =>
         {
             CallOutcome::Refused(Refused { refusal: Refusal::Conflict, ..refused })

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::{Unreadable, WireCondition, is_true, time};
 use crate::model::cluster::{
-    ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, WaitingTaint,
+    ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, OUT_FOR, OurTaint, OutByOthers,
+    PoolTaint,
 };
 use crate::model::ids::{EntryId, NodeName, PoolName};
 use crate::model::time::Time;
@@ -15,14 +16,18 @@ pub(super) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load
 /// Our mark.
 pub(super) const MARK: &str = "poolkeeper/drain";
 /// Our taint of a node that waits. Its value is the pool.
-pub(super) const WAITING: &str = "poolkeeper/waiting";
+const WAITING: &str = "poolkeeper/waiting";
+/// The cluster gives up the pods and volumes of a node with this taint, whatever its value. Ours is the pool after [`OUT_FOR`].
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// The cluster-autoscaler does not remove a node on which this is `true`.
 pub(super) const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 pub(super) const DISABLED: &str = "true";
 /// Our annotation beside it. Its value is the pool.
 pub(super) const SHIELDED: &str = "poolkeeper/scale-down-disabled";
 /// The scheduler takes other nodes where it can.
-pub(super) const PREFER_OTHERS: &str = "PreferNoSchedule";
+const PREFER_OTHERS: &str = "PreferNoSchedule";
+/// Pods end that do not tolerate it.
+const NO_EXECUTE: &str = "NoExecute";
 
 /// Taints of a node's start: pods do not come while one is on it.
 const STARTS: [&str; 2] =
@@ -156,16 +161,27 @@ impl NodeAnnotations {
     }
 }
 
+/// What identifies this taint of ours for a pool: its key, value and effect.
+pub(super) fn taint_text(which: OurTaint, pool: &PoolName) -> (&'static str, String, &'static str) {
+    match which {
+        OurTaint::Waiting => (WAITING, pool.as_str().to_owned(), PREFER_OTHERS),
+        OurTaint::OutOfService => (OUT_OF_SERVICE, format!("{OUT_FOR}{pool}"), NO_EXECUTE),
+    }
+}
+
 fn read_taints(taints: &[WireTaint]) -> NodeTaints {
     // A key with another effect is another taint.
-    let is_ours = |taint: &WireTaint| *taint.key == *WAITING && *taint.effect == *PREFER_OTHERS;
-    let ours = taints.iter().zip(0..).find(|(taint, _)| is_ours(taint));
-    NodeTaints {
-        count: u16::try_from(taints.len()).unwrap_or(u16::MAX),
-        waiting: ours
-            .map(|(taint, index)| WaitingTaint { pool: PoolName::new(&*taint.value), index })
-            .map(Box::new),
-    }
+    let find = |key: &str, effect: &str| {
+        let is_one = |taint: &WireTaint| *taint.key == *key && *taint.effect == *effect;
+        taints.iter().zip(0..).find(|(taint, _)| is_one(taint))
+    };
+    let ours = |pool: &str, index| PoolTaint { pool: PoolName::new(pool), index };
+    let waiting = find(WAITING, PREFER_OTHERS).map(|(taint, index)| ours(&taint.value, index));
+    let out = find(OUT_OF_SERVICE, NO_EXECUTE).map(|(taint, index)| {
+        let pool = taint.value.strip_prefix(OUT_FOR).ok_or(OutByOthers)?;
+        Ok(ours(pool, index))
+    });
+    NodeTaints::new(u16::try_from(taints.len()).unwrap_or(u16::MAX), waiting, out.transpose())
 }
 
 fn read_mark(text: &str) -> Option<NodeMark> {

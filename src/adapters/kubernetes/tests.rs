@@ -1,4 +1,5 @@
 mod left_alone;
+mod taints;
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,9 @@ use super::status::Status;
 use super::table::{NodeTable, TRUST};
 use super::*;
 use crate::ambient::Clock;
-use crate::model::cluster::{NodeMark, NodeReady, NodeTaints, PodOwner, Termination, WaitingTaint};
+use crate::model::cluster::{
+    NodeMark, NodeReady, NodeTaints, OurTaint, PodOwner, PoolTaint, Termination,
+};
 use crate::model::ids::{EntryId, PoolName};
 use crate::model::time::{Span, Time};
 
@@ -200,48 +203,6 @@ fn a_patch_holds_what_is_ours_and_the_version() {
 }
 
 #[test]
-fn a_taint_is_one_place_in_the_list_and_leaves_the_others_alone() {
-    let tainted = |taints: Value| {
-        let metadata = json!({"name": "n1", "resourceVersion": "17", "creationTimestamp": "2026-11-28T05:21:07Z"});
-        node(json!({"metadata": metadata, "spec": {"taints": taints}}))
-    };
-    let patch = |node: &ClusterNode, change| {
-        let (kind, text) = patch(node, &change);
-        assert_eq!(kind, "application/json-patch+json");
-        serde_json::from_str::<Value>(&text).unwrap()
-    };
-    let other = json!({"key": "dedicated", "value": "gpu", "effect": "NoSchedule"});
-    let ours = json!({"key": "poolkeeper/waiting", "value": "web", "effect": "PreferNoSchedule"});
-    let version = json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "17"});
-    let taint = || NodeChange::Taint(PoolName::new("web"));
-    assert_eq!(
-        patch(&tainted(json!([])), taint()),
-        json!([version, {"op": "add", "path": "/spec/taints", "value": [ours]}]),
-    );
-    assert_eq!(
-        patch(&tainted(json!([other])), taint()),
-        json!([version, {"op": "add", "path": "/spec/taints/-", "value": ours}]),
-    );
-    let known = tainted(json!([other, ours, other]));
-    let waiting = Some(Box::new(WaitingTaint { pool: PoolName::new("web"), index: 1 }));
-    assert_eq!(known.taints, NodeTaints { count: 3, waiting });
-    assert_eq!(
-        patch(&known, NodeChange::Untaint),
-        json!([
-            version,
-            {"op": "test", "path": "/spec/taints/1/key", "value": "poolkeeper/waiting"},
-            {"op": "test", "path": "/spec/taints/1/effect", "value": "PreferNoSchedule"},
-            {"op": "test", "path": "/spec/taints/1/value", "value": "web"},
-            {"op": "remove", "path": "/spec/taints/1"},
-        ]),
-    );
-    let mut strange = ours;
-    strange["effect"] = json!("NoSchedule");
-    let taints = tainted(json!([strange])).taints;
-    assert_eq!(taints, NodeTaints { count: 1, waiting: None }, "another taint of that key");
-}
-
-#[test]
 fn a_pod_is_ended_by_its_uid_and_never_without_grace() {
     let pod = pod(&json!({}));
     let request = |how| {
@@ -306,7 +267,7 @@ fn a_node_is_read() {
         autoscaler_removes: true,
         do_not_disrupt: false,
         mark: Some(Box::new(mark(true, false))),
-        taints: NodeTaints { count: 1, waiting: None },
+        taints: NodeTaints::new(1, None, Ok(None)),
         shield: None,
     };
     assert_eq!(of(spec, ready("True"), label, text), expected);

@@ -1,8 +1,7 @@
 use super::*;
 use crate::drain::nodes::{Nodes, node, ready};
 use crate::drain::samples::at;
-use crate::model::cluster::NodeReady;
-use crate::model::cluster::NodeShield;
+use crate::model::cluster::{NodeReady, NodeShield, NodeTaints, OutByOthers, PoolTaint};
 use crate::model::signs::NodeSigns;
 
 fn names(of: &[&str]) -> BTreeSet<NodeName> {
@@ -167,4 +166,41 @@ fn a_pool_whose_name_is_no_value_of_a_taint_shields_still() {
     let (outcome, asked) = shown_by(&nodes, "web-", Some("main"), &wanted);
     assert!(outcome.refused.is_some() && outcome.left == 0);
     assert_eq!(asked, ["shield b for web-"]);
+}
+
+#[test]
+fn a_node_whose_machine_is_off_is_out_of_service_until_it_answers_again() {
+    let silent = |name| ClusterNode { ready: NodeReady::Unknown, ..node(name, None) };
+    let out = |name, pool| {
+        let taint = PoolTaint { pool: PoolName::new(pool), index: 0 };
+        let taints = NodeTaints::new(1, None, Ok(Some(taint)));
+        ClusterNode { taints, ..silent(name) }
+    };
+    let theirs = NodeTaints::new(1, None, Err(OutByOthers));
+    let nodes = || Nodes {
+        main: vec![
+            silent("off"),
+            node("answers", None),
+            out("has-it", "web"),
+            ClusterNode { ready: NodeReady::True, ..out("is-back", "web") },
+            ClusterNode { taints: theirs.clone(), ..silent("theirs") },
+            out("strange", "other"),
+            out("runs", "web"),
+            out("gone", "web"),
+        ],
+        ..Nodes::default()
+    };
+    let set = names(&["off", "answers", "has-it", "is-back", "theirs", "strange"]);
+    let off = SignNodes { set, serves: names(&["runs"]), ..SignNodes::default() };
+    let wanted = NodeSigns { off, ..NodeSigns::default() };
+    let asked = shown(&nodes(), &wanted).1;
+    assert_eq!(asked, ["back is-back in main", "back runs in main", "out off for web"]);
+    let ended = shown(&nodes(), &NodeSigns::none()).1;
+    assert_eq!(
+        ended,
+        ["back has-it in main", "back is-back in main", "back runs in main", "back gone in main"]
+    );
+    let long = "w".repeat(LONGEST_VALUE - OUT_FOR.len() + 1);
+    let (outcome, asked) = shown_by(&nodes(), &long, Some("main"), &wanted);
+    assert!(outcome.refused.is_some() && asked.is_empty(), "{asked:?}");
 }

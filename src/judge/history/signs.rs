@@ -1,4 +1,5 @@
-//! Law 10 of the signs on nodes: the taint of those that wait to be replaced, and the shield of those that replace them.
+//! Law 10 of the signs on nodes: the taint of those that wait to be replaced, the shield of those that replace them, and
+//! what says that one is out of service.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +30,8 @@ pub struct LeftSigns {
     taints: LateSigns,
     /// They keep the autoscaler away though the machines that they replace are gone.
     shields: LateSigns,
+    /// They are out of service for the cluster though their machines serve.
+    out: LateSigns,
 }
 
 /// By the turns in which that was so.
@@ -51,19 +54,22 @@ impl LeftSigns {
             return;
         }
         let (taints, shields) = (left_taints(truth, view), left_shields(truth, view));
-        let both = taints.len() + shields.len();
-        let late = self.taints.late(taints, both, truth.case.now);
+        let out = left_out(truth, view);
+        let all = taints.len() + shields.len() + out.len();
+        let late = self.taints.late(taints, all, truth.case.now);
         notes.about(10, "nodes keep the taint of those that wait, and wait for nothing", late);
-        let late = self.shields.late(shields, both, truth.case.now);
+        let late = self.shields.late(shields, all, truth.case.now);
         notes.about(10, "nodes stay shielded from the autoscaler, and replace nothing", late);
+        let late = self.out.late(out, all, truth.case.now);
+        notes.about(10, "nodes stay out of service, and their machines serve", late);
     }
 }
 
 impl LateSigns {
-    /// `both`: how many signs are left, of either kind.
-    fn late(&mut self, left: BTreeSet<Key>, both: usize, now: Time) -> Vec<Key> {
+    /// `all`: how many signs are left, of any kind.
+    fn late(&mut self, left: BTreeSet<Key>, all: usize, now: Time) -> Vec<Key> {
         self.turns.retain(|key, _| left.contains(key));
-        let at_once = u32::try_from(both / A_TURN).unwrap_or(u32::MAX);
+        let at_once = u32::try_from(all / A_TURN).unwrap_or(u32::MAX);
         let mut late = Vec::new();
         for key in left {
             let (most, span) = (TAKEN_WITHIN.0.saturating_add(at_once), TAKEN_WITHIN.1);
@@ -96,6 +102,11 @@ fn left_taints(truth: &Truth, view: &View) -> BTreeSet<Key> {
     let is_open = view.rollout().is_some_and(|rollout| goes_on(&rollout.stage));
     let stays = view.pairs().filter(serves).filter(|(_, look)| !is_open || look.current);
     stays.map(|(machine, _)| machine.key()).filter(|key| tainted.contains(key)).collect()
+}
+
+fn left_out(truth: &Truth, view: &View) -> BTreeSet<Key> {
+    let serving = view.pairs().filter(|(machine, _)| machine.condition == Condition::Ready);
+    serving.map(|(machine, _)| machine.key()).filter(|key| truth.pods.out.contains(key)).collect()
 }
 
 /// As many as there are machines beyond the size may have it, and the newest are the last that lose it.

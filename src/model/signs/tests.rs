@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::ids::{InstanceId, VmId};
 
 #[test]
 fn only_what_an_open_rollout_replaces_waits() {
@@ -21,4 +22,30 @@ fn only_what_an_open_rollout_replaces_waits() {
     assert_eq!(waits(false, InService, Why::Restored), SignWish::Lift, "it serves again");
     use MachineClass::{Current, DeleteRequested, Outdated};
     assert_eq!([Current, DeleteRequested, Outdated].map(is_on_target), [true, true, false]);
+}
+
+#[test]
+fn a_node_is_out_of_service_while_its_machine_is_off_and_leaves() {
+    use Condition::{Deleting, Provisioning, Ready, Stopped, Unknown};
+    use Lifecycle::{CutOff, Draining, InService, Standby};
+    use MachineClass::{Current, Failed, Outdated};
+    let since = Time::from_millis(1_000);
+    let wish = |condition, lifecycle, class, seconds| {
+        let (id, vm) = (InstanceId::new("1"), Some(VmId::new("vm-1")));
+        let machine = Machine { since, ..Machine::new(id, vm, since, condition) };
+        off(&machine, class, lifecycle, since.plus(Span::seconds(seconds)))
+    };
+    assert_eq!(wish(Stopped, InService, Failed, 120), SignWish::Set);
+    assert_eq!(wish(Stopped, InService, Failed, 119), SignWish::Leave, "one listing may be old");
+    assert_eq!(wish(Stopped, Draining, Outdated, 120), SignWish::Set);
+    assert_eq!(wish(Stopped, InService, Outdated, 9_999), SignWish::Leave, "it may start again");
+    for ours in [CutOff, Standby] {
+        assert_eq!(wish(Stopped, ours, Current, 9_999), SignWish::Leave, "we switched it off");
+    }
+    for silent in [Unknown, Deleting] {
+        assert_eq!(wish(silent, Draining, Failed, 9_999), SignWish::Leave, "{silent:?}");
+    }
+    for runs in [Ready, Provisioning] {
+        assert_eq!(wish(runs, Draining, Failed, 9_999), SignWish::Lift, "{runs:?}");
+    }
 }

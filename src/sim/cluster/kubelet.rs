@@ -4,6 +4,7 @@
 use super::nodes::SimNode;
 use super::pods::{AGENT, PROXY, WorkloadKind};
 use super::state::{Cluster, Due, NodeNews};
+use crate::model::ids::PoolName;
 use crate::world::{EventKind, Guid, InstanceId, MINUTE, Millis, SECOND, WorldEvent};
 
 /// How long the taint of its start stays on a node, at most.
@@ -17,6 +18,9 @@ const SWEPT_WITHIN: Millis = 3 * MINUTE;
 
 /// A cloud controller that is late deletes the node of a machine that is gone within this time.
 const LATE_BY: Millis = 40 * MINUTE;
+
+/// After this time, pods of a node that is out of service are deleted.
+const GIVEN_UP_AFTER: Millis = 20 * SECOND;
 
 /// After this time, pods of a node that is gone are deleted.
 const COLLECTS_AFTER: Millis = 40 * SECOND;
@@ -61,6 +65,7 @@ impl Cluster {
                 let grace = self.pods.get(uid).map_or(SECOND, |pod| pod.grace);
                 self.end(uid, grace, at, false);
             }
+            Due::GivenUp(vm) => self.given_up(vm, at),
             Due::GuardEnds(guard) => self.guard_ends(guard),
             Due::DrainAgain(vm) => self.drain_again(vm, at),
             Due::Others => self.others_act(at),
@@ -163,6 +168,29 @@ impl Cluster {
         self.plain.remove(&vm);
         self.orphans.insert(vm, node.pods);
         self.due.insert((at + COLLECTS_AFTER, Due::Collect(vm)));
+    }
+
+    /// All its pods end, budgets or not. If the node is not ready, nothing asks its kubelet whether they did.
+    pub(super) fn taken_out(&mut self, vm: Guid, pool: &PoolName, at: Millis) {
+        self.nodes.write(vm, |node| node.out_for = Some(pool.clone()));
+        let pods = self.nodes.get(vm).map(|node| node.pods.clone()).unwrap_or_default();
+        for uid in pods {
+            let grace = self.pods.get(uid).map_or(SECOND, |pod| pod.grace);
+            if self.pods.is_movable(uid) {
+                self.end(uid, grace, at, false);
+            }
+        }
+        self.due.insert((at + GIVEN_UP_AFTER, Due::GivenUp(vm)));
+    }
+
+    fn given_up(&mut self, vm: Guid, at: Millis) {
+        let out = |node: &&SimNode| !node.ready && node.out_for.is_some();
+        let Some(node) = self.nodes.get(vm).filter(out) else { return };
+        for uid in node.pods.clone() {
+            if self.pods.is_movable(uid) {
+                self.gone(uid, at);
+            }
+        }
     }
 
     fn pod_ready(&mut self, uid: u64) {

@@ -2,7 +2,7 @@
 
 use super::nodes::{Author, SimNode};
 use super::state::{Cluster, NodeNews};
-use crate::model::cluster::NodeChange;
+use crate::model::cluster::{NodeChange, OurTaint};
 use crate::world::{Guid, Millis};
 
 /// Why a change of a node's marks did nothing.
@@ -45,11 +45,16 @@ impl Cluster {
                 });
                 self.place_waiting(now);
             }
-            NodeChange::Taint(pool) => {
+            NodeChange::Taint(OurTaint::Waiting, pool) => {
                 self.nodes.write(vm, |node| node.waits_for = Some(pool.clone()));
             }
-            NodeChange::Untaint => {
+            NodeChange::Untaint(OurTaint::Waiting) => {
                 self.nodes.write(vm, |node| node.waits_for = None);
+            }
+            NodeChange::Taint(OurTaint::OutOfService, pool) => self.taken_out(vm, pool, now),
+            NodeChange::Untaint(OurTaint::OutOfService) => {
+                self.nodes.write(vm, |node| node.out_for = None);
+                self.place_waiting(now);
             }
             NodeChange::Shield(pool) => {
                 self.nodes.write(vm, |node| {

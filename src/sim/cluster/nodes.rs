@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::cluster::{
-    ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, WaitingTaint,
-};
+use crate::model::cluster::{ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, PoolTaint};
 use crate::model::ids::{NodeName, PoolName};
 use crate::model::time::Time;
 use crate::world::{Guid, Millis};
@@ -47,6 +45,8 @@ pub(in crate::sim) struct SimNode {
     pub mark: Option<NodeMark>,
     /// The pool whose taint of a node that waits is on it.
     pub waits_for: Option<PoolName>,
+    /// The pool that told the cluster that it is out of service.
+    pub out_for: Option<PoolName>,
     /// Who told the cluster-autoscaler last whether it may remove it, and has not taken that back.
     pub scale_down_disabled: Option<Author>,
     /// The pool whose annotation says that we did.
@@ -87,7 +87,11 @@ impl SimNode {
     }
 
     pub const fn takes_pods(&self) -> bool {
-        self.ready && !self.cordoned && !self.starting && self.scale_down.is_none()
+        self.ready
+            && !self.cordoned
+            && !self.starting
+            && self.scale_down.is_none()
+            && self.out_for.is_none()
     }
 
     pub fn version(&self) -> Box<str> {
@@ -108,6 +112,7 @@ impl SimNode {
         self.waits_for.is_some()
             || self.scale_down_disabled.is_some()
             || self.shielded_for.is_some()
+            || self.out_for.is_some()
     }
 
     pub const fn is_scale_down_disabled(&self) -> bool {
@@ -120,6 +125,14 @@ impl SimNode {
         };
         let stands = self.scale_down_disabled == Some(Author::Us);
         Some(NodeShield::Ours { pool: pool.clone(), stands })
+    }
+
+    fn taints(&self) -> NodeTaints {
+        let waits = u16::from(self.waits_for.is_some());
+        let taint = |pool: &PoolName, index| PoolTaint { pool: pool.clone(), index };
+        let waiting = self.waits_for.as_ref().map(|pool| taint(pool, 0));
+        let out = self.out_for.as_ref().map(|pool| taint(pool, waits));
+        NodeTaints::new(waits + u16::from(out.is_some()), waiting, Ok(out))
     }
 
     /// As a watch shows it.
@@ -137,13 +150,7 @@ impl SimNode {
             autoscaler_removes: self.scale_down.is_some(),
             do_not_disrupt: false,
             mark: self.mark.clone().map(Box::new),
-            taints: NodeTaints {
-                count: u16::from(self.waits_for.is_some()),
-                waiting: self
-                    .waits_for
-                    .clone()
-                    .map(|pool| Box::new(WaitingTaint { pool, index: 0 })),
-            },
+            taints: self.taints(),
             shield: self.shield().map(Box::new),
         }
     }
@@ -213,6 +220,7 @@ impl Nodes {
                 excluded: false,
                 mark: None,
                 waits_for: None,
+                out_for: None,
                 scale_down_disabled: None,
                 scale_down: None,
                 shielded_for: None,

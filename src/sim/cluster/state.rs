@@ -28,6 +28,8 @@ pub(super) enum Due {
     Silent(Guid, Millis),
     /// The cloud controller deletes a node whose machine is gone, at last.
     NodeGone(Guid),
+    /// The pods of a node that is out of service and not ready are collected.
+    GivenUp(Guid),
     /// The pods of a node that is gone are collected.
     Collect(Guid),
     /// The namespace of the pods without a controller is deleted.

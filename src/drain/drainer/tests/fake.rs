@@ -2,7 +2,7 @@
 
 use super::super::*;
 use crate::drain::samples::{at, pod};
-use crate::model::cluster::{Budget, LabelSelector, NodeTaints, Termination, WaitingTaint};
+use crate::model::cluster::{Budget, LabelSelector, NodeTaints, OurTaint, PoolTaint, Termination};
 
 /// One node and its pods. Every request is written down.
 #[derive(Debug)]
@@ -170,19 +170,19 @@ impl ClusterApi for &Fake {
                 node.mark = None;
                 "lift".to_owned()
             }
-            NodeChange::Taint(pool) => {
+            NodeChange::Taint(OurTaint::Waiting, pool) => {
                 let index = node.taints.count;
-                assert_eq!(node.taints.waiting, None, "a key stands in a list once");
-                node.taints.waiting = Some(Box::new(WaitingTaint { pool: pool.clone(), index }));
-                node.taints.count += 1;
+                let before = node.taints.of(OurTaint::Waiting);
+                assert_eq!(before, None, "a key stands in a list once");
+                let ours = PoolTaint { pool: pool.clone(), index };
+                node.taints = NodeTaints::new(index + 1, Some(ours), Ok(None));
                 "taint".to_owned()
             }
-            NodeChange::Untaint => {
-                node.taints.waiting = None;
-                node.taints.count -= 1;
+            NodeChange::Untaint(OurTaint::Waiting) => {
+                node.taints = NodeTaints::new(node.taints.count - 1, None, Ok(None));
                 "untaint".to_owned()
             }
-            NodeChange::Shield(_) | NodeChange::Unshield => panic!("a drain shields no node"),
+            other => panic!("no drain does this: {other:?}"),
         };
         state.asked.push(say);
         CallOutcome::Done
