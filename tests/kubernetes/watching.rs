@@ -82,6 +82,25 @@ async fn a_version_that_is_too_old_begins_a_new_list_without_a_gap() {
 }
 
 #[tokio::test]
+async fn where_nothing_happens_a_list_says_so_before_the_table_is_too_old() {
+    let rig = Rig::start(|heard| match is_watch(heard) {
+        true => Says::Stall(String::new()),
+        false => list(10, "", &[node("n1", 1)]),
+    })
+    .await;
+    for round in 1..=3 {
+        assert_eq!(rig.table().await, ["n1@1"]);
+        until(async || rig.asked().len() == 2 * round).await;
+        assert!(rig.asked()[2 * round - 2].starts_with("limit"), "{:?}", rig.asked());
+        rig.clock.pass(Span::seconds(76));
+        assert_eq!(rig.table().await, ["n1@1"], "it is trusted until the list is here");
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(76)).await;
+        tokio::time::resume();
+    }
+}
+
+#[tokio::test]
 async fn a_broken_watch_becomes_an_error_and_a_new_list_makes_it_whole() {
     let away = Arc::new(AtomicBool::new(false));
     let is_away = Arc::clone(&away);

@@ -30,7 +30,8 @@ pub(super) const PAGES: usize = 1_000;
 
 /// The server ends a watch after this many seconds, and says a moment before what its state is.
 const WATCH_SECONDS: u32 = 290;
-/// A watch that is silent for so long is dead: a server that is well says something each minute.
+/// A watch that is silent for so long may be dead, or nothing has changed since it began: a server that is well sends each
+/// minute what its version is, but only if that is newer. A list tells the two apart before the table is too old.
 const SILENCE: Duration = Duration::from_secs(75);
 /// After a failure, twice as long each time, up to the longest.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -65,6 +66,7 @@ enum Broken {
     By(CallFault),
     Unreadable(Unreadable),
     Cut(Box<str>),
+    Silent,
     /// What happened since is not known any more: the list begins anew.
     Expired,
 }
@@ -90,6 +92,7 @@ impl Broken {
             Broken::By(fault) => return fault.refused(now),
             Broken::Unreadable(Unreadable(what)) => format!("it shows {what}").into(),
             Broken::Cut(say) => say,
+            Broken::Silent => "the watch of its nodes is silent".into(),
             Broken::Expired => "the list of its nodes begins anew".into(),
         };
         Refused { message: Some(say), ..Refused::plain(Refusal::Unclear) }
@@ -131,6 +134,11 @@ pub(super) async fn run(link: Arc<Link>, nodes: Arc<WatchedNodes>) {
             // The server ends each watch after its time.
             Ok(()) if failures == 0 => pause = Duration::ZERO,
             Ok(()) => {}
+            Err(Broken::Silent) => {
+                progress.from = None;
+                // It took its time.
+                (failures, pause) = (0, Duration::ZERO);
+            }
             Err(broken) => {
                 if matches!(broken, Broken::Expired) {
                     progress.from = None;
@@ -263,8 +271,7 @@ impl Lines {
                 return Err(Broken::Unreadable(Unreadable("an event without an end")));
             }
             let frame = tokio::time::timeout(SILENCE, self.body.frame()).await;
-            let frame =
-                frame.map_err(|_| Broken::Cut("the watch of its nodes is silent".into()))?;
+            let frame = frame.map_err(|_| Broken::Silent)?;
             // What is left of a line that was cut is shown again.
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| Broken::Cut(no_answer(&error)))?;
