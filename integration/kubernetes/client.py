@@ -12,7 +12,7 @@ GROUPS = {
     "/api/v1": ("namespaces", "nodes", "pods", "events", "persistentvolumes", "persistentvolumeclaims"),
     "/apis/apps/v1": ("deployments", "statefulsets", "daemonsets", "replicasets"),
     "/apis/policy/v1": ("poddisruptionbudgets",),
-    "/apis/rbac.authorization.k8s.io/v1": ("clusterroles", "clusterrolebindings"),
+    "/apis/rbac.authorization.k8s.io/v1": ("clusterroles", "clusterrolebindings", "roles", "rolebindings"),
 }
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 # A watch ends by itself after so many seconds, and a read of it that is silent for longer is given up.

@@ -20,8 +20,7 @@ from client import Client, Refused
 # Who the daemons are in the cluster: so they wait in the queues of service accounts, as in a pod.
 ACCOUNT, GROUP = "system:serviceaccount:poolkeeper:", "system:serviceaccounts:poolkeeper"
 DAEMONS = ("main", "own", "killed", "size")
-# What a daemon may do in a cluster: the role of the manual, without the right to delete pods, which no case needs and
-# doctor must miss.
+# What a daemon may do in a cluster: the role of the manual, without the right to delete pods, which doctor must miss.
 RULES = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch", "patch", "delete"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
@@ -36,7 +35,8 @@ AUDIT = {
     "rules": [
         {"level": "Request", "resources": [{"group": "", "resources": ["pods/eviction"]}]},
         {"level": "Request", "verbs": ["delete", "deletecollection"], "resources": [{"group": "", "resources": ["pods"]}]},
-        {"level": "Request", "verbs": ["patch", "update", "delete"], "resources": [{"group": "", "resources": ["nodes"]}]},
+        {"level": "Request", "verbs": ["create", "patch", "update", "delete"],
+         "resources": [{"group": "", "resources": ["nodes"]}]},
         {"level": "Metadata", "userGroups": [GROUP]},
         {"level": "None"},
     ],
@@ -179,6 +179,16 @@ class Control:
             "metadata": {"name": "poolkeeper"}, "roleRef": {**group, "kind": "ClusterRole", "name": "poolkeeper"},
             "subjects": [{**group, "kind": "Group", "name": GROUP}],
         })
+
+    def let_delete_pods(self, namespace):
+        """In this namespace alone, so doctor misses the right."""
+        client, group = self.client(), "rbac.authorization.k8s.io"
+        rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}]
+        client.create("roles", {"metadata": {"name": "poolkeeper"}, "rules": rules}, namespace)
+        client.create("rolebindings", {
+            "metadata": {"name": "poolkeeper"}, "roleRef": {"apiGroup": group, "kind": "Role", "name": "poolkeeper"},
+            "subjects": [{"apiGroup": group, "kind": "Group", "name": GROUP}],
+        }, namespace)
 
     def kubectl(self, *words, seconds=600):
         command = [self.bin / "kubectl", "--kubeconfig", self.admin_kubeconfig, *words]

@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 
+import annotations
 import cases
 import compare
 import kills
@@ -20,7 +21,7 @@ from witness import Calls, judge_nodes, judge_pods
 
 # What runs beside each other first, beside kills and size, and what then has the cluster for itself.
 BESIDE = (cases.rolls, cases.blocked, cases.twice, cases.blind, silent.gone, silent.unreachable, silent.dying,
-          own.own)
+          annotations.undisrupted, annotations.shielded, own.own)
 AFTER = (cases.doctor, cases.apiserver)
 # What only the full form plays.
 FULL = (compare.compare, compare.crowded)

@@ -107,6 +107,8 @@ class Kubelets(threading.Thread):
         super().__init__(daemon=True, name="kubelets")
         self.client, self.source, self.pods = client, source, pods
         self.kept, self.mute, self.speaking, self.stops = set(), set(), set(), False
+        # What another client tells of the next node of a set.
+        self.annotations = {}
         # By machine: the name of its Node, and since when the machine does not run.
         self.nodes, self.silent, self.wrong = {}, {}, []
         self.timers, self.order, self.changed = [], itertools.count(), threading.Condition()
@@ -137,6 +139,7 @@ class Kubelets(threading.Thread):
 
     def register(self, key):
         node = node_of(key)
+        node["metadata"]["annotations"] = self.annotations.pop(scale_set(key), {})
         try:
             self.client.create("nodes", node)
         except Refused as refused:

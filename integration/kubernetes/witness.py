@@ -15,9 +15,14 @@ EXCLUDE = "node.kubernetes.io/exclude-from-external-load-balancers"
 WAITING = "poolkeeper/waiting"
 # The taints of a daemon, with their effects.
 TAINTS = {WAITING: "PreferNoSchedule", OUT: "NoExecute"}
+# The annotation that the cluster-autoscaler reads, and ours beside it, with the pool.
+SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+SHIELD = "poolkeeper/scale-down-disabled"
 # All that a change of a node by a daemon may name.
 OURS = {"spec.unschedulable", f"metadata.labels.{EXCLUDE}", f"metadata.annotations.{MARK}"}
 UNTOUCHED = {"metadata.resourceVersion", "metadata.uid"}
+SHIELD_PATH, SCALE_DOWN_PATH = (f"metadata.annotations.{one}" for one in (SHIELD, SCALE_DOWN))
+CHANGES = ("create", "patch", "update", "delete")
 
 
 def is_ready(pod):
@@ -36,8 +41,8 @@ class Witness:
     def __init__(self):
         self.lock, self.pods, self.budgets, self.lowest = threading.Lock(), {}, {}, {}
         self.moves, self.gone, self.generation = collections.Counter(), collections.defaultdict(list), {}
-        # Where a pod was, and which pods ever had a name.
-        self.node_of, self.uids = {}, collections.defaultdict(set)
+        # Where a pod was, which pods ever had a name, and which names a budget counted when they began to end.
+        self.node_of, self.uids, self.counted = {}, collections.defaultdict(set), set()
         self.watched = set()
 
     def begin(self, namespace):
@@ -81,13 +86,15 @@ class Witness:
             self.uids[meta["namespace"], meta["name"]].add(uid)
             if pod["spec"].get("nodeName"):
                 self.node_of[uid] = pod["spec"]["nodeName"]
+        went = now is None or "deletionTimestamp" in now["metadata"]
+        had_gone = before is not None and "deletionTimestamp" in before["metadata"]
+        if went and not had_gone and self.has_budget(pod):
+            self.counted.add((meta["namespace"], meta["name"]))
         if owner is None or owner["kind"] == "DaemonSet":
             return
         if before is None:
             places = self.gone[owner["uid"]]
             self.generation[uid] = places.pop(0) if places else 0
-        went = now is None or "deletionTimestamp" in now["metadata"]
-        had_gone = before is not None and "deletionTimestamp" in before["metadata"]
         if went and not had_gone:
             self.gone[owner["uid"]].append(self.generation.get(uid, 0) + 1)
             self.moves[meta["namespace"]] += 1
@@ -123,14 +130,18 @@ class Witness:
                         if pod["metadata"]["namespace"] == namespace), default=0)
             return self.moves[namespace] / pods, most
 
+    def has_budget(self, pod):
+        meta = pod["metadata"]
+        return any(budget["metadata"]["namespace"] == meta["namespace"] and
+                   budget["spec"]["selector"]["matchLabels"].items() <= meta.get("labels", {}).items()
+                   for budget in self.budgets.values())
+
     def covered(self, namespace, name):
-        """A pod of this name is one of a budget."""
+        """A pod of this name is one of a budget, or was when it began to end."""
         with self.lock:
-            budgets = [one for one in self.budgets.values() if one["metadata"]["namespace"] == namespace]
             pods = [one for one in self.pods.values() if one["metadata"]["namespace"] == namespace
                     and one["metadata"]["name"] == name]
-            return any(budget["spec"]["selector"]["matchLabels"].items() <= pod["metadata"].get("labels", {}).items()
-                       for budget in budgets for pod in pods)
+            return (namespace, name) in self.counted or any(map(self.has_budget, pods))
 
 
 def changed(patch):
@@ -228,17 +239,18 @@ def judge_pods(ours, witness):
 
 
 def judge_nodes(audit, there):
-    """Each change of a node by a daemon puts its mark or its taint or takes it back, and what others cordoned stays
-    so. `there`: the nodes at the end."""
-    wrong, cordoned_by, marked, tainted = [], {}, set(), set()
+    """Each change of a node by a daemon puts its mark, its taint or its shield or takes it back, and what others
+    cordoned or told the autoscaler stays so. `there`: the nodes at the end."""
+    wrong, cordoned_by, marked, tainted, shields = [], {}, set(), set(), Shields()
     for one in audit:
-        if subject(one) != "nodes" or one["verb"] not in ("patch", "update", "delete") or code(one) >= 300:
+        if subject(one) != "nodes" or one["verb"] not in CHANGES or code(one) >= 300:
             continue
         node, ours = one["objectRef"]["name"], is_ours(one)
         if one["verb"] == "delete":
             cordoned_by.pop(node, None)
             marked.discard(node)
             tainted -= {(node, key) for key in TAINTS}
+            shields.forget(node)
             if ours and not names_object(one):
                 wrong.append(f"node {node} was deleted whatever object it is by now")
             continue
@@ -246,6 +258,10 @@ def judge_nodes(audit, there):
             wrong += judge_taint(node, one["requestObject"], tainted)
             continue
         names = changed(one.get("requestObject") or {})
+        if ours and SHIELD_PATH in names:
+            wrong += shields.judge(node, names)
+            continue
+        shields.write(node, names)
         cordons = names.get("spec.unschedulable", "not named")
         if ours:
             wrong += judge_change(node, names, node in marked, cordoned_by.get(node))
@@ -255,7 +271,7 @@ def judge_nodes(audit, there):
         elif cordons is True:
             cordoned_by.setdefault(node, "ours" if ours else "others")
     for node in there:
-        wrong += judge_left(node, cordoned_by.get(node["metadata"]["name"]))
+        wrong += judge_left(node, cordoned_by.get(node["metadata"]["name"])) + shields.judge_left(node)
     return wrong
 
 
@@ -294,6 +310,50 @@ def judge_taint(node, patch, tainted):
     if version["op"] == "replace" and version["path"] == "/metadata/resourceVersion" and (puts or back):
         return []
     return [f"a change of node {node} neither puts the taint nor takes it back: {patch}"]
+
+
+class Shields:
+    """The autoscaler's annotation of each node, and ours beside it. What others wrote into it is theirs."""
+
+    def __init__(self):
+        # What others wrote last, by node; and the nodes that have ours, with whether the autoscaler's is ours too.
+        self.theirs, self.ours = {}, {}
+
+    def forget(self, node):
+        self.theirs.pop(node, None)
+        self.ours.pop(node, None)
+
+    def write(self, node, names):
+        """By another client."""
+        if SCALE_DOWN_PATH in names:
+            self.theirs[node] = names[SCALE_DOWN_PATH]
+            if node in self.ours:
+                self.ours[node] = False
+
+    def judge(self, node, names):
+        """It is put on a node where no client wrote the autoscaler's, and that is taken back with it, but where another
+        client has written over it."""
+        what = {path: value for path, value in names.items() if path not in UNTOUCHED}
+        puts = names[SHIELD_PATH] is not None
+        if puts:
+            right = self.theirs.get(node) is None and node not in self.ours and what.get(SCALE_DOWN_PATH) == "true"
+            self.ours[node] = True
+        else:
+            stands = self.ours.pop(node, None)
+            right = stands is not None and what.get(SCALE_DOWN_PATH, "not named") == (None if stands else "not named")
+        if right and set(what) <= {SHIELD_PATH, SCALE_DOWN_PATH} and names.get("metadata.resourceVersion"):
+            return []
+        return [f"a change of node {node} neither puts the shield nor takes it back as it stood: {names}"]
+
+    def judge_left(self, node):
+        meta = node["metadata"]
+        annotations, theirs = meta.get("annotations", {}), self.theirs.get(meta["name"])
+        if SHIELD in annotations:
+            return [f"node {meta['name']} is still kept from the autoscaler"]
+        if annotations.get(SCALE_DOWN) != theirs:
+            return [f"others wrote {theirs} for the autoscaler on node {meta['name']}, and there is "
+                    f"{annotations.get(SCALE_DOWN)}"]
+        return []
 
 
 def judge_left(node, cordoned_by):

@@ -44,10 +44,11 @@ class Workloads:
     def daemon_set(self, name):
         self.app("daemonsets", name)
 
-    def bare(self, name, **labels):
+    def bare(self, name, node=None, **labels):
+        """The scheduler chooses the node, if none is named."""
         pod = self.pod({"app": name, **labels})
         pod["metadata"]["name"] = name
-        pod["spec"]["restartPolicy"] = "Never"
+        pod["spec"] |= {"restartPolicy": "Never"} | ({"nodeName": node} if node else {})
         self.client.create("pods", pod, self.namespace)
 
     def finished(self, name):
