@@ -111,7 +111,7 @@ def judge_untouched(stage, ours, node, until):
 
 
 def judge_kept(ours, pod, since, until):
-    """No request for the end of the pod came while its owner kept it, and one was granted before and after."""
+    """No request for the end of the pod came while its owner kept it, and the last one, after that, was granted."""
     asked = [one for one in ours if ended_uid(one) == pod]
     between = [moment(one) - since for one in asked if since < moment(one) < until]
     if between:
