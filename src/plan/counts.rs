@@ -85,9 +85,10 @@ impl PoolCounts {
         c.live += c.pending;
         c.current += c.pending;
         c.exist = c.young + c.ready + c.unready + c.updating + c.unknown + c.pending;
-        // A machine that could not be given back yet may serve again, or not.
+        // A machine that is not given back yet may serve again, or not.
         let owed = |row: &&MachineCandidate| {
-            row.group == CandidateGroup::Unready && row.doing == MachineActivity::TakeBack
+            let comes_back = row.doing == MachineActivity::TakeBack || row.half_back;
+            row.group == CandidateGroup::Unready && comes_back
         };
         c.promise = c.ready + c.unready - rows.iter().filter(owed).count() as i64;
         c

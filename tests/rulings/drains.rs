@@ -217,21 +217,20 @@ fn a_restore_that_went_well_ends_no_wait_that_began_later() {
 
 #[test]
 fn one_that_was_given_back_is_no_promise_before_its_drain_is_known_to_have_ended() {
-    let available = |pool: Pool| {
+    let serve = |pool: Pool| {
         let (targets, before) = (pool.targets(&["n3"], RemovalReason::Surplus), NOW);
         let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
         let at = NOW.minus(Span::seconds(5));
         let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
         let pool = pool.lifecycle("n3", Lifecycle::InService, Span::seconds(5));
         let turn = pool.entry(restore, Span::seconds(30), done).plan();
-        turn.planned.report.numbers.available
+        let numbers = turn.planned.report.numbers;
+        (numbers.available, numbers.committed)
     };
     let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
-    assert_eq!(available(pool.clone().drain_open("n3", RemovalReason::Surplus)), 2);
-    assert_eq!(
-        available(pool.drain_ended("n3", RemovalReason::Surplus, EntryOutcome::Withdrawn)),
-        3
-    );
+    assert_eq!(serve(pool.clone().drain_open("n3", RemovalReason::Surplus)), (2, 2));
+    let ended = pool.drain_ended("n3", RemovalReason::Surplus, EntryOutcome::Withdrawn);
+    assert_eq!(serve(ended), (3, 3));
 }
 
 #[test]
