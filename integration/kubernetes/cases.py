@@ -5,13 +5,14 @@ import collections
 import re
 import time
 
+from annotations import SHIELDED
 from control import Failed, wait
 from stage import PATIENCE
 from workloads import Workloads
 
 # The machines of each case's set.
 SETS = {"main": 12, "blocked": 3, "twice": 3, "blind": 3, "gone": 3, "unreachable": 4, "dying": 4, "away": 3,
-        "undisrupted": 4, "shielded": 1, "foreign": 1, "over": 1, "own": 3, "killed": 6}
+        "undisrupted": 4, **dict.fromkeys(SHIELDED, 1), "own": 3, "killed": 6}
 # Of the full form alone.
 FULL_SETS = {"crowded": 6}
 # Those whose daemon is killed or ended.
@@ -66,7 +67,7 @@ def prepare(stage):
     stage.workloads["undisrupted"].deployment("web", 8)
     stage.workloads["undisrupted"].budget("web", "web", minAvailable=6)
     stage.control.let_delete_pods("undisrupted")
-    for name in ("shielded", "foreign", "over"):
+    for name in SHIELDED:
         stage.workloads[name].deployment("web", 2)
         stage.workloads[name].budget("web", "web", minAvailable=2)
     stage.workloads["away"].deployment("still", 2)

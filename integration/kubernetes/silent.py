@@ -2,14 +2,13 @@
 
 import collections
 import itertools
-import json
 import time
 
 from cases import wait_told
 from control import Failed, wait
 from kubelets import OUT, ready_since
 from stage import PATIENCE
-from witness import Audit, code, evicted_uid, is_eviction, moment, subject, time_of
+from witness import Audit, code, evicted_uid, is_eviction, moment, puts_taint, subject, time_of
 
 # Seconds that the node of a machine which is gone may stay.
 STAYS = 30
@@ -132,15 +131,10 @@ def dying(stage, table):
     asked = [one for one in audit.ours("main") if is_eviction(one) and evicted_uid(one) in pods]
     if asked:
         raise Failed(f"of node {dead}, whose machine had stopped, {len(asked)} evictions were asked")
-    if not any(takes_out(one) and one["objectRef"]["name"] == dead for one in audit.ours("main")):
+    if not any(puts_taint(one, OUT) and one["objectRef"]["name"] == dead for one in audit.ours("main")):
         raise Failed(f"node {dead}, whose machine had stopped, was not put out of service")
     told = [rf"{name}/web-\w+-\w+", "budget web needs"]
     dies(stage, table, "mute", lambda node: stage.kubelets.mute.add(stage.kubelets.key_of(node)), told, surges)
-
-
-def takes_out(one):
-    patch = one.get("requestObject") if one["verb"] == "patch" and subject(one) == "nodes" else None
-    return code(one) < 300 and OUT in json.dumps(patch or "")
 
 
 def dies(stage, table, how, kill, told, surges, failed_after="5s"):

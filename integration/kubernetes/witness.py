@@ -7,8 +7,7 @@ import re
 import threading
 
 from control import ACCOUNT
-from kubelets import OUT, is_out
-from kubelets import is_ready as is_well
+from kubelets import OUT, is_out, is_ready as is_well
 
 MARK = "poolkeeper/drain"
 EXCLUDE = "node.kubernetes.io/exclude-from-external-load-balancers"
@@ -199,6 +198,12 @@ def puts_mark(one):
     """With it the drain of a node begins."""
     is_change = one["verb"] == "patch" and subject(one) == "nodes" and code(one) < 300
     return is_change and bool(changed(one.get("requestObject") or {}).get(f"metadata.annotations.{MARK}"))
+
+
+def puts_taint(one, key):
+    patch = one.get("requestObject")
+    is_change = one["verb"] == "patch" and subject(one) == "nodes" and code(one) < 300 and isinstance(patch, list)
+    return is_change and patch[-1]["op"] == "add" and key in json.dumps(patch[-1]["value"])
 
 
 def code(one):

@@ -8,8 +8,8 @@ use super::samples::at;
 use super::{ClusterApi, ClusterOrder};
 use crate::act::CallOutcome;
 use crate::model::cluster::{
-    Budget, ClusterNode, NodeChange, NodeReady, NodeTaints, OurTaint, Pod, PodEnd, PodEndAnswer,
-    PoolTaint,
+    Budget, ClusterNode, NodeChange, NodeReady, NodeTaints, OurTaint, OutTaint, Pod, PodEnd,
+    PodEndAnswer, PoolTaint,
 };
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
@@ -128,7 +128,7 @@ pub(super) fn node(name: &str, pool: Option<&str>) -> ClusterNode {
         autoscaler_removes: false,
         do_not_disrupt: false,
         mark: None,
-        taints: NodeTaints::new(u16::from(waiting.is_some()), waiting, Ok(None)),
+        taints: NodeTaints::new(u16::from(waiting.is_some()), waiting, OutTaint::Missing),
         shield: None,
     }
 }

@@ -1,6 +1,6 @@
-//! The taint of nodes whose machines wait to be replaced, and the shield of those that replace them. They stand on the
-//! node itself with the name of its pool, so each turn compares what is there with what is to be, and nothing else is
-//! remembered.
+//! The taint of nodes whose machines wait to be replaced, the shield of those that replace them, and the taint of those
+//! whose machines are off. They stand on the node itself with the name of its pool, so each turn compares what is there
+//! with what is to be, and nothing else is remembered.
 
 use std::collections::BTreeSet;
 
@@ -85,13 +85,13 @@ pub(super) async fn show<K: ClusterApi>(api: &K, request: SignsRequest<'_>) -> S
     outcome
 }
 
-/// One of our signs: who is to have it, who has it of this pool, who may get it, and how it is set and lifted.
+/// One of our signs: who is to have it, who has it of this pool, who has none, and how it is set and lifted.
 struct Sign<'r> {
     nodes: &'r SignNodes,
     is_ours: fn(&ClusterNode, &PoolName) -> bool,
     is_free: fn(&ClusterNode) -> bool,
-    /// What the node itself shows says more than what its machine is said to be.
-    is_void: fn(&ClusterNode) -> bool,
+    /// A node that is not allowed does not get it, and loses it, whatever its machine is said to be.
+    is_allowed: fn(&ClusterNode) -> bool,
     set: NodeChange,
     lift: NodeChange,
 }
@@ -103,7 +103,7 @@ fn signs<'r>(request: &SignsRequest<'r>) -> [Sign<'r>; 3] {
         is_ours: ClusterNode::is_shielded_by,
         // What a person or another program told the autoscaler stays, whatever it is.
         is_free: |node| node.shield.is_none(),
-        is_void: |_| false,
+        is_allowed: |_| true,
         set: NodeChange::Shield(pool()),
         lift: NodeChange::Unshield,
     };
@@ -112,16 +112,16 @@ fn signs<'r>(request: &SignsRequest<'r>) -> [Sign<'r>; 3] {
         is_ours: ClusterNode::is_tainted_by,
         // A list of taints has each key and effect once, and what another pool set is that pool's.
         is_free: |node| node.taints.of(OurTaint::Waiting).is_none(),
-        is_void: |_| false,
+        is_allowed: |_| true,
         set: NodeChange::Taint(OurTaint::Waiting, pool()),
         lift: NodeChange::Untaint(OurTaint::Waiting),
     };
     let out = Sign {
         nodes: &request.signs.off,
         is_ours: ClusterNode::is_out_by,
-        // A kubelet that answers has a machine that runs, whatever a listing says of it.
-        is_free: |node| node.ready != NodeReady::True && !node.taints.is_out(),
-        is_void: |node| node.ready == NodeReady::True,
+        is_free: |node| !node.taints.is_out(),
+        // A machine whose kubelet answers runs.
+        is_allowed: |node| node.ready != NodeReady::True,
         set: NodeChange::Taint(OurTaint::OutOfService, pool()),
         lift: NodeChange::Untaint(OurTaint::OutOfService),
     };
@@ -139,7 +139,7 @@ async fn due<K: ClusterApi>(api: &K, request: &SignsRequest<'_>) -> Result<Due, 
     };
     for sign in &signs {
         for (cluster, node) in ours(sign) {
-            if (sign.is_void)(node) || sign.nodes.wish(node) == SignWish::Lift {
+            if !(sign.is_allowed)(node) || sign.nodes.wish(node) == SignWish::Lift {
                 let (cluster, node) = (cluster.clone(), node.clone());
                 due.changes.push(SignChange { cluster, node, change: sign.lift.clone() });
             }
@@ -150,12 +150,13 @@ async fn due<K: ClusterApi>(api: &K, request: &SignsRequest<'_>) -> Result<Due, 
         let has: BTreeSet<&NodeName> = ours(sign).map(|(_, node)| &node.name).collect();
         let lacks: Vec<&NodeName> =
             sign.nodes.set.iter().filter(|name| !has.contains(name)).collect();
-        if !lacks.is_empty() && !has_value(&sign.set, request.pool) {
+        if !lacks.is_empty() && !can_name(&sign.set, request.pool) {
             due.invalid = Some("the name of the pool cannot be the value of a taint".into());
             continue;
         }
         for name in lacks {
-            if let Some(node) = api.node(own, name).await?.filter(sign.is_free) {
+            let gets = |node: &ClusterNode| (sign.is_free)(node) && (sign.is_allowed)(node);
+            if let Some(node) = api.node(own, name).await?.filter(gets) {
                 let change = sign.set.clone();
                 due.changes.push(SignChange { cluster: own.clone(), node, change });
             }
@@ -164,8 +165,8 @@ async fn due<K: ClusterApi>(api: &K, request: &SignsRequest<'_>) -> Result<Due, 
     Ok(due)
 }
 
-/// A taint can name this pool.
-pub(super) fn has_value(change: &NodeChange, pool: &PoolName) -> bool {
+/// What it sets can name this pool.
+fn can_name(change: &NodeChange, pool: &PoolName) -> bool {
     let longest = match change {
         NodeChange::Taint(OurTaint::Waiting, _) => LONGEST_VALUE,
         NodeChange::Taint(OurTaint::OutOfService, _) => LONGEST_VALUE - OUT_FOR.len(),

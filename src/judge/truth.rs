@@ -81,7 +81,7 @@ pub struct PodEffects {
     pub tainted: Vec<Key>,
     /// The same of the shield from the cluster-autoscaler.
     pub shielded: Vec<Key>,
-    /// The same of the taint that says that they are out of service.
+    /// The same of the taint that says that they are out of service, where the kubelet answers.
     pub out: Vec<Key>,
 }
 

@@ -9,7 +9,7 @@ use super::vocabulary::vocabulary;
 /// Karpenter's annotation of a pod or a node that is to be left alone, if its value is "true".
 pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
-/// What comes before our pool in the value of a taint whose key is the cluster's own.
+/// What stands before the pool in the value of the taint `out-of-service`: its key is not ours alone.
 pub const OUT_FOR: &str = "poolkeeper.";
 
 vocabulary! {
@@ -51,12 +51,12 @@ pub struct ClusterNode {
 }
 
 impl NodeTaints {
-    pub fn new(
-        count: u16,
-        waiting: Option<PoolTaint>,
-        out: Result<Option<PoolTaint>, OutByOthers>,
-    ) -> Self {
-        let (out, out_by_others) = out.map_or((None, true), |out| (out, false));
+    pub fn new(count: u16, waiting: Option<PoolTaint>, out: OutTaint) -> Self {
+        let (out, out_by_others) = match out {
+            OutTaint::Missing => (None, false),
+            OutTaint::Ours(taint) => (Some(taint), false),
+            OutTaint::Others => (None, true),
+        };
         let is_any = waiting.is_some() || out.is_some();
         let ours = is_any.then(|| Box::new(OurTaints { waiting, out }));
         Self { count, out_by_others, ours }
@@ -70,7 +70,7 @@ impl NodeTaints {
         }
     }
 
-    /// We said so, or another client.
+    /// The node is out of service for the cluster, by us or by another client.
     pub fn is_out(&self) -> bool {
         self.out_by_others || self.of(OurTaint::OutOfService).is_some()
     }
@@ -126,9 +126,14 @@ struct OurTaints {
     out: Option<PoolTaint>,
 }
 
-/// Another client says that a node is out of service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OutByOthers;
+/// What is there of the taint that says that a node is out of service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OutTaint {
+    Missing,
+    Ours(PoolTaint),
+    /// Another client put it.
+    Others,
+}
 
 /// The taints that we set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What nodes tell the scheduler and the cluster-autoscaler while a rollout goes on: pods are to go elsewhere from
-//! machines that it will replace, and machines that it made beyond the size are to stay.
+//! machines that it will replace, and machines that it made beyond the size are to stay. And at any time: which machines
+//! are off, so that their pods are to start elsewhere.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

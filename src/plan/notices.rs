@@ -60,7 +60,7 @@ pub(super) fn notices(basis: &Basis, removals: &Removals, raised: i64) -> Vec<Bo
 fn untainted(basis: &Basis) -> Option<String> {
     let why = basis.input.facts.sign_refused.as_ref()?;
     Some(format!(
-        "a rollout taints the nodes that wait and keeps the cluster-autoscaler from those that replace them, and the cluster did not take it ({why}): pods may move more than once, and an autoscaler may remove new machines"
+        "Poolkeeper wrote a taint or an annotation to a node, and the cluster did not take it ({why}): in a rollout, pods may move more than once and an autoscaler may remove new machines, and pods of a machine that is off wait until its node is deleted; `doctor` says whether it may patch nodes"
     ))
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire::{Unreadable, WireCondition, is_true, time};
 use crate::model::cluster::{
-    ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, OUT_FOR, OurTaint, OutByOthers,
+    ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, OUT_FOR, OurTaint, OutTaint,
     PoolTaint,
 };
 use crate::model::ids::{EntryId, NodeName, PoolName};
@@ -17,7 +17,8 @@ pub(super) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load
 pub(super) const MARK: &str = "poolkeeper/drain";
 /// Our taint of a node that waits. Its value is the pool.
 const WAITING: &str = "poolkeeper/waiting";
-/// The cluster gives up the pods and volumes of a node with this taint, whatever its value. Ours is the pool after [`OUT_FOR`].
+/// The cluster gives up the pods and volumes of a node with this taint, whatever its value. In ours, the pool follows
+/// [`OUT_FOR`].
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// The cluster-autoscaler does not remove a node on which this is `true`.
 pub(super) const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
@@ -177,11 +178,11 @@ fn read_taints(taints: &[WireTaint]) -> NodeTaints {
     };
     let ours = |pool: &str, index| PoolTaint { pool: PoolName::new(pool), index };
     let waiting = find(WAITING, PREFER_OTHERS).map(|(taint, index)| ours(&taint.value, index));
-    let out = find(OUT_OF_SERVICE, NO_EXECUTE).map(|(taint, index)| {
-        let pool = taint.value.strip_prefix(OUT_FOR).ok_or(OutByOthers)?;
-        Ok(ours(pool, index))
+    let out = find(OUT_OF_SERVICE, NO_EXECUTE).map_or(OutTaint::Missing, |(taint, index)| {
+        let pool = taint.value.strip_prefix(OUT_FOR);
+        pool.map_or(OutTaint::Others, |pool| OutTaint::Ours(ours(pool, index)))
     });
-    NodeTaints::new(u16::try_from(taints.len()).unwrap_or(u16::MAX), waiting, out.transpose())
+    NodeTaints::new(u16::try_from(taints.len()).unwrap_or(u16::MAX), waiting, out)
 }
 
 fn read_mark(text: &str) -> Option<NodeMark> {

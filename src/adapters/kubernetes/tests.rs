@@ -15,7 +15,7 @@ use super::table::{NodeTable, TRUST};
 use super::*;
 use crate::ambient::Clock;
 use crate::model::cluster::{
-    NodeMark, NodeReady, NodeTaints, OurTaint, PodOwner, PoolTaint, Termination,
+    NodeMark, NodeReady, NodeTaints, OurTaint, OutTaint, PodOwner, PoolTaint, Termination,
 };
 use crate::model::ids::{EntryId, PoolName};
 use crate::model::time::{Span, Time};
@@ -267,7 +267,7 @@ fn a_node_is_read() {
         autoscaler_removes: true,
         do_not_disrupt: false,
         mark: Some(Box::new(mark(true, false))),
-        taints: NodeTaints::new(1, None, Ok(None)),
+        taints: NodeTaints::new(1, None, OutTaint::Missing),
         shield: None,
     };
     assert_eq!(of(spec, ready("True"), label, text), expected);

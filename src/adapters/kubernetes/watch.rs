@@ -66,6 +66,7 @@ enum Broken {
     By(CallFault),
     Unreadable(Unreadable),
     Cut(Box<str>),
+    /// Only a list shows whether the server is well.
     Silent,
     /// What happened since is not known any more: the list begins anew.
     Expired,
@@ -134,14 +135,14 @@ pub(super) async fn run(link: Arc<Link>, nodes: Arc<WatchedNodes>) {
             // The server ends each watch after its time.
             Ok(()) if failures == 0 => pause = Duration::ZERO,
             Ok(()) => {}
-            Err(Broken::Silent) => {
-                progress.from = None;
-                // It took its time.
-                (failures, pause) = (0, Duration::ZERO);
-            }
             Err(broken) => {
-                if matches!(broken, Broken::Expired) {
+                let is_silent = matches!(broken, Broken::Silent);
+                if is_silent || matches!(broken, Broken::Expired) {
                     progress.from = None;
+                }
+                if is_silent {
+                    // Its silence was longer than any pause.
+                    (failures, pause) = (0, Duration::ZERO);
                 }
                 let refused = broken.refused(link.now());
                 if let Some(at) = refused.retry_at {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::drain::nodes::{Nodes, node, ready};
 use crate::drain::samples::at;
-use crate::model::cluster::{NodeReady, NodeShield, NodeTaints, OutByOthers, PoolTaint};
+use crate::model::cluster::{NodeReady, NodeShield, NodeTaints, OutTaint, PoolTaint};
 use crate::model::signs::NodeSigns;
 
 fn names(of: &[&str]) -> BTreeSet<NodeName> {
@@ -173,10 +173,10 @@ fn a_node_whose_machine_is_off_is_out_of_service_until_it_answers_again() {
     let silent = |name| ClusterNode { ready: NodeReady::Unknown, ..node(name, None) };
     let out = |name, pool| {
         let taint = PoolTaint { pool: PoolName::new(pool), index: 0 };
-        let taints = NodeTaints::new(1, None, Ok(Some(taint)));
+        let taints = NodeTaints::new(1, None, OutTaint::Ours(taint));
         ClusterNode { taints, ..silent(name) }
     };
-    let theirs = NodeTaints::new(1, None, Err(OutByOthers));
+    let theirs = NodeTaints::new(1, None, OutTaint::Others);
     let nodes = || Nodes {
         main: vec![
             silent("off"),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::cluster::{ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, PoolTaint};
+use crate::model::cluster::{
+    ClusterNode, NodeMark, NodeReady, NodeShield, NodeTaints, OutTaint, PoolTaint,
+};
 use crate::model::ids::{NodeName, PoolName};
 use crate::model::time::Time;
 use crate::world::{Guid, Millis};
@@ -132,7 +134,8 @@ impl SimNode {
         let taint = |pool: &PoolName, index| PoolTaint { pool: pool.clone(), index };
         let waiting = self.waits_for.as_ref().map(|pool| taint(pool, 0));
         let out = self.out_for.as_ref().map(|pool| taint(pool, waits));
-        NodeTaints::new(waits + u16::from(out.is_some()), waiting, Ok(out))
+        let count = waits + u16::from(out.is_some());
+        NodeTaints::new(count, waiting, out.map_or(OutTaint::Missing, OutTaint::Ours))
     }
 
     /// As a watch shows it.

@@ -16,6 +16,11 @@ fn a_taint_is_one_place_in_the_list_and_leaves_the_others_alone() {
     let other = json!({"key": "dedicated", "value": "gpu", "effect": "NoSchedule"});
     let ours = json!({"key": "poolkeeper/waiting", "value": "web", "effect": "PreferNoSchedule"});
     let version = json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "17"});
+    let second_is_taken = |key, effect, value| {
+        let test = |part: &str, value| json!({"op": "test", "path": format!("/spec/taints/1/{part}"), "value": value});
+        let remove = json!({"op": "remove", "path": "/spec/taints/1"});
+        json!([version, test("key", key), test("effect", effect), test("value", value), remove])
+    };
     let taint = || NodeChange::Taint(OurTaint::Waiting, PoolName::new("web"));
     assert_eq!(
         patch(&tainted(json!([])), taint()),
@@ -27,16 +32,10 @@ fn a_taint_is_one_place_in_the_list_and_leaves_the_others_alone() {
     );
     let known = tainted(json!([other, ours, other]));
     let waiting = Some(PoolTaint { pool: PoolName::new("web"), index: 1 });
-    assert_eq!(known.taints, NodeTaints::new(3, waiting, Ok(None)));
+    assert_eq!(known.taints, NodeTaints::new(3, waiting, OutTaint::Missing));
     assert_eq!(
         patch(&known, NodeChange::Untaint(OurTaint::Waiting)),
-        json!([
-            version,
-            {"op": "test", "path": "/spec/taints/1/key", "value": "poolkeeper/waiting"},
-            {"op": "test", "path": "/spec/taints/1/effect", "value": "PreferNoSchedule"},
-            {"op": "test", "path": "/spec/taints/1/value", "value": "web"},
-            {"op": "remove", "path": "/spec/taints/1"},
-        ]),
+        second_is_taken("poolkeeper/waiting", "PreferNoSchedule", "web"),
     );
     let out = json!({"key": "node.kubernetes.io/out-of-service", "value": "poolkeeper.web", "effect": "NoExecute"});
     let web = || PoolName::new("web");
@@ -45,18 +44,12 @@ fn a_taint_is_one_place_in_the_list_and_leaves_the_others_alone() {
         json!([version, {"op": "add", "path": "/spec/taints/-", "value": out}]),
     );
     let known = tainted(json!([ours, out]));
-    let taint = |index| Some(PoolTaint { pool: web(), index });
-    let both = NodeTaints::new(2, taint(0), Ok(taint(1)));
+    let taint = |index| PoolTaint { pool: web(), index };
+    let both = NodeTaints::new(2, Some(taint(0)), OutTaint::Ours(taint(1)));
     assert_eq!(known.taints, both);
     assert_eq!(
         patch(&known, NodeChange::Untaint(OurTaint::OutOfService)),
-        json!([
-            version,
-            {"op": "test", "path": "/spec/taints/1/key", "value": "node.kubernetes.io/out-of-service"},
-            {"op": "test", "path": "/spec/taints/1/effect", "value": "NoExecute"},
-            {"op": "test", "path": "/spec/taints/1/value", "value": "poolkeeper.web"},
-            {"op": "remove", "path": "/spec/taints/1"},
-        ]),
+        second_is_taken("node.kubernetes.io/out-of-service", "NoExecute", "poolkeeper.web"),
     );
     let mut by_a_person = out;
     by_a_person["value"] = json!("nodeshutdown");
@@ -65,5 +58,5 @@ fn a_taint_is_one_place_in_the_list_and_leaves_the_others_alone() {
     let mut strange = ours;
     strange["effect"] = json!("NoSchedule");
     let taints = tainted(json!([strange])).taints;
-    assert_eq!(taints, NodeTaints::new(1, None, Ok(None)), "another taint of that key");
+    assert_eq!(taints, NodeTaints::new(1, None, OutTaint::Missing), "another taint of that key");
 }

@@ -2,7 +2,9 @@
 
 use super::super::*;
 use crate::drain::samples::{at, pod};
-use crate::model::cluster::{Budget, LabelSelector, NodeTaints, OurTaint, PoolTaint, Termination};
+use crate::model::cluster::{
+    Budget, LabelSelector, NodeTaints, OurTaint, OutTaint, PoolTaint, Termination,
+};
 
 /// One node and its pods. Every request is written down.
 #[derive(Debug)]
@@ -175,11 +177,11 @@ impl ClusterApi for &Fake {
                 let before = node.taints.of(OurTaint::Waiting);
                 assert_eq!(before, None, "a key stands in a list once");
                 let ours = PoolTaint { pool: pool.clone(), index };
-                node.taints = NodeTaints::new(index + 1, Some(ours), Ok(None));
+                node.taints = NodeTaints::new(index + 1, Some(ours), OutTaint::Missing);
                 "taint".to_owned()
             }
             NodeChange::Untaint(OurTaint::Waiting) => {
-                node.taints = NodeTaints::new(node.taints.count - 1, None, Ok(None));
+                node.taints = NodeTaints::new(node.taints.count - 1, None, OutTaint::Missing);
                 "untaint".to_owned()
             }
             other => panic!("no drain does this: {other:?}"),
