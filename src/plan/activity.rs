@@ -58,8 +58,10 @@ pub(super) fn follow_entries(
         row.became = became(machine, last);
         // It was given back before the end of its drain was known.
         let drains = |touch: &Touch| touch.verb == ActionKind::Drain && touch.ended.is_none();
-        row.half_back = last.verb == ActionKind::Restore && touches.iter().any(drains);
-        row.doubted = row.half_back;
+        let back = idle && row.became.is_none() && last.verb == ActionKind::Restore;
+        if back && touches.iter().any(drains) {
+            row.doing = MachineActivity::Returns;
+        }
         if last.took_it() {
             row.group = CandidateGroup::Ghost;
         }
@@ -124,7 +126,9 @@ fn take_place(input: &Input, machine: &Machine, row: &mut MachineCandidate) {
             return;
         }
         // That drain was blocked: the machine stays all the more.
-        MachineActivity::Lost | MachineActivity::TakeBack if is_updated_after(input, row) => {
+        MachineActivity::Lost | MachineActivity::TakeBack | MachineActivity::Returns
+            if is_updated_after(input, row) =>
+        {
             row.group = CandidateGroup::Updating;
         }
         _ => row.group = CandidateGroup::Leaving,

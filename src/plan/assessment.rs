@@ -9,7 +9,7 @@ use crate::model::time::Time;
 
 use super::backoff::{self, Supply};
 use super::breaker;
-use super::candidate::{CandidateGroup, MachineCandidate};
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::counts::PoolCounts;
 use super::desired;
 use super::journal::Journal;
@@ -164,11 +164,11 @@ fn is_surplus_in_doubt(input: &Input, memory: &PoolState, count: &PoolCounts) ->
 
 fn repairs_left(input: &Input, rows: &[MachineCandidate], count: &PoolCounts) -> i64 {
     let leaving = rows.iter().filter(|row| {
-        row.group == CandidateGroup::Leaving
-            && !row.written_off
-            && row.because == Some(RemovalReason::Failed)
+        let counts =
+            row.because == Some(RemovalReason::Failed) || row.doing == MachineActivity::Returns;
+        row.group == CandidateGroup::Leaving && !row.written_off && counts
     });
-    let missing = (count.desired - count.exist + count.half_back).max(0);
+    let missing = (count.desired - count.exist).max(0);
     let unreplaced = (leaving.count() as i64).min(missing);
     i64::from(input.policy.repair.max_at_once) - unreplaced
 }

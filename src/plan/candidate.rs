@@ -48,6 +48,8 @@ pub(super) enum MachineActivity {
     Lost,
     /// Like lost, and our marks may still be on its node.
     TakeBack,
+    /// Taken back, and its drain has not ended yet.
+    Returns,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,8 +112,6 @@ pub(super) struct MachineCandidate {
     /// A delete may have removed it recently, its drain may still run, or it serves but is not settled: it does not
     /// count as available, but its removal is charged as if it were.
     pub doubted: bool,
-    /// It is being taken back, and its drain has not ended yet: it exists, and nothing else is surplus because of it.
-    pub half_back: bool,
     /// A person holds it, or the cloud protects it: never removed.
     pub stays: bool,
     /// It waits for a retry: it must still leave, or the pool has more than it wants.
@@ -184,7 +184,10 @@ impl MachineCandidate {
     /// Its delete does not end, whether ours or the cloud's.
     pub const fn is_stuck(&self) -> bool {
         let out = self.is_on_its_way()
-            || matches!(self.doing, MachineActivity::Lost | MachineActivity::TakeBack);
+            || matches!(
+                self.doing,
+                MachineActivity::Lost | MachineActivity::TakeBack | MachineActivity::Returns
+            );
         self.overdue && !out
     }
 

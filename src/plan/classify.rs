@@ -40,7 +40,6 @@ fn fresh(machine: &Machine, index: u32, zone: u16, written_off: bool) -> Machine
         wait: RetryWait::No,
         given_back: false,
         doubted: false,
-        half_back: false,
         balancing: false,
         stays: machine.is_kept_by_people(),
         tried_later: false,

@@ -35,8 +35,6 @@ pub(super) struct PoolCounts {
     pub exist: i64,
     /// They exist, but were not given back yet.
     pub returning: i64,
-    /// They exist, but the drains from which they are taken back have not ended.
-    pub half_back: i64,
     pub promise: i64,
     pub kept: i64,
     pub named: i64,
@@ -79,7 +77,6 @@ impl PoolCounts {
                 let proven = row.is_on_target() && row.group == CandidateGroup::Ready;
                 c.proven += i64::from(proven);
                 c.returning += i64::from(row.doing == MachineActivity::TakeBack);
-                c.half_back += i64::from(row.half_back);
             }
         }
         c.live += c.pending;
@@ -87,8 +84,7 @@ impl PoolCounts {
         c.exist = c.young + c.ready + c.unready + c.updating + c.unknown + c.pending;
         // A machine that is not given back yet may serve again, or not.
         let owed = |row: &&MachineCandidate| {
-            let comes_back = row.doing == MachineActivity::TakeBack || row.half_back;
-            row.group == CandidateGroup::Unready && comes_back
+            row.group == CandidateGroup::Unready && row.doing == MachineActivity::TakeBack
         };
         c.promise = c.ready + c.unready - rows.iter().filter(owed).count() as i64;
         c

@@ -113,7 +113,7 @@ pub(super) fn restores_all(basis: &Basis) -> bool {
 
 /// One that is taken back serves only once its node and load balancers have it again: until then no other leaves for it.
 fn online(count: &PoolCounts) -> u32 {
-    whole(count.exist - count.pending - count.returning - count.half_back)
+    whole(count.exist - count.pending - count.returning)
 }
 
 fn whole(number: i64) -> u32 {

@@ -269,7 +269,7 @@ impl Taker<'_> {
     fn is_irreplaceable(&self, rule: Rule) -> bool {
         let supply = &self.basis.why_not.supply;
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
-        let left = self.basis.count.exist - self.basis.count.half_back - gone - 1;
+        let left = self.basis.count.exist - gone - 1;
         let shut = supply.shut.is_some() && left < self.basis.count.desired;
         let owed = supply.owed && rule.available && left < self.basis.count.desired - 1;
         rule.exists && (shut || owed)
@@ -455,7 +455,7 @@ impl Taker<'_> {
     /// How many machines exist above the allowed number, after each pick.
     fn existing_too_many(&self, bound: i64) -> i64 {
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
-        self.basis.count.exist - self.basis.count.half_back - gone - self.coming - bound
+        self.basis.count.exist - gone - self.coming - bound
     }
 
     fn drained_to_update(&self) -> i64 {
@@ -479,7 +479,7 @@ impl Taker<'_> {
         let staying_out = self.drained_to_update() + self.coming;
         let removed = self.out.picked.len() as i64 + staying_out;
         let capacity = i64::from(self.basis.input.set.capacity);
-        let there = (c.exist - c.half_back + c.failed - removed - bound).max(0);
+        let there = (c.exist + c.failed - removed - bound).max(0);
         // A machine that is being deleted but still counted is not surplus.
         let counted = (capacity - c.staying()).clamp(0, c.ending);
         self.out.over = there.min(capacity - counted - removed - bound).max(0);

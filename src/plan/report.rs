@@ -160,6 +160,7 @@ fn why_leaving(row: &MachineCandidate) -> MachineReason {
             MachineReason::Draining
         }
         MachineActivity::Lost | MachineActivity::TakeBack => MachineReason::RequestLost,
+        MachineActivity::Returns => MachineReason::Restored,
         MachineActivity::Deleting | MachineActivity::Nothing => MachineReason::Deleting,
     }
 }

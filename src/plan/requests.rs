@@ -28,7 +28,8 @@ pub(super) struct ActionRequests {
     pub actions: Vec<Action>,
     /// Row, new lifecycle, why; sorted by row.
     pub moved: Vec<(usize, Lifecycle, MachineReason)>,
-    /// Invisible machines, taken back once visible: the planner waits for them and creates no replacement.
+    /// Machines that are taken back and no action names: invisible ones, once visible, and those whose drains have not
+    /// ended. The planner waits for them and creates no replacement.
     awaited: Vec<usize>,
 }
 
@@ -120,7 +121,10 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
 }
 
 fn restore(basis: &Basis, batches: &mut Batches) {
-    batches.missing = basis.count.fill();
+    let returns = |row: &MachineCandidate| row.doing == MachineActivity::Returns && !row.fails;
+    let returning = basis.rows.iter().zip(0..).filter(|(row, _)| returns(row));
+    batches.awaited = returning.map(|(_, at)| at).collect();
+    batches.missing = basis.count.fill() - batches.awaited.len() as i64;
     let failed = basis.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
     batches.failed_over = basis.count.exist + basis.count.failed + failed - basis.count.desired;
     let replaced = |row: &&MachineCandidate| {
@@ -147,7 +151,7 @@ fn restore(basis: &Basis, batches: &mut Batches) {
     let dark =
         basis.rows.iter().zip(0..).filter(|(row, _)| restores(basis.input, row) && unseen(row));
     let missing = usize::try_from(batches.missing).unwrap_or(0);
-    batches.awaited = dark.map(|(_, at)| at).take(missing).collect();
+    batches.awaited.extend(dark.map(|(_, at)| at).take(missing));
 }
 
 /// One that is off is in service once it was started.
@@ -173,7 +177,8 @@ fn restore_what_was_cut(basis: &Basis, batches: &mut Batches) {
 
 /// A machine on target that is out of service replaces an outdated one before any is created for that.
 fn restore_to_replace(basis: &Basis, batches: &mut Batches) {
-    let back = batches.moved.iter().map(|(at, ..)| &basis.rows[*at]);
+    let back = batches.moved.iter().map(|(at, ..)| at).chain(&batches.awaited);
+    let back = back.map(|at| &basis.rows[*at]);
     let mut wanted = gray::replacements(basis, &basis.count.with_back(back));
     let restored: BTreeSet<usize> = batches.moved.iter().map(|(at, ..)| *at).collect();
     for (at, row) in basis.rows.iter().enumerate() {
