@@ -78,7 +78,7 @@ pub(super) fn choose(
     if repeats || (lacks && waits_for_births(basis)) {
         to = None;
     }
-    if create > 0 && to == Some(number.from) && counts_leaving(basis, &number) {
+    if create > 0 && to.is_some() && counts_leaving(basis, &number) {
         hold_lag(basis, holds);
         return None;
     }
@@ -249,12 +249,12 @@ fn goes_for_us(input: &Input, row: &MachineCandidate) -> bool {
     ours && going && !row.written_off
 }
 
-/// The same number brought no machine before, and the lacking machines may be ones that we are deleting: write it again
-/// when they are gone.
+/// A raise brought no machine before. The number may count that one still, or one that we are deleting, and a read does
+/// not tell which: it is written when the deletes have ended.
 fn counts_leaving(basis: &Basis, number: &Number) -> bool {
     let Basis { input, memory, rows, .. } = *basis;
-    let going = rows.iter().filter(|row| goes_for_us(input, row)).count() as i64;
-    memory.undelivered.is_some() && number.lacking() <= going
+    let going = rows.iter().filter(|row| goes_for_us(input, row) && !row.overdue).count() as i64;
+    memory.undelivered.is_some() && going > 0 && number.lacking() <= going
 }
 
 /// The last raise brought no machine, and its next try is not due.
