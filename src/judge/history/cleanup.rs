@@ -135,7 +135,14 @@ fn owed(truth: &Truth, view: &View) -> Vec<Key> {
     };
     let id_of = |key: &Key| view.case.machines.iter().find(|machine| machine.key() == *key);
     owed.retain(|key| !named(key, id_of(key).map_or("", |machine| machine.id.as_str())));
+    owed.retain(|key| !waits(view, key));
     owed
+}
+
+/// The cluster or the cloud refused to take it back, and the next try is not due.
+fn waits(view: &View, key: &Key) -> bool {
+    let mut known = view.case.planned.state.restore_backoff.iter();
+    known.any(|known| known.key == *key && known.until > view.at)
 }
 
 /// A gate of the scale-down failed, and what the document returns for that is still out of service.
@@ -145,7 +152,6 @@ fn left_by_a_failed_fall(view: &View) -> Vec<Key> {
     if !failed || policy.is_none_or(|policy| policy.on_fail != OnGateFail::Restore) {
         return Vec::new();
     }
-    let waits = |key: &Key| state.restore_backoff.iter().any(|known| known.key == *key);
     let left = view.pairs().filter(|(machine, look)| {
         machine.lifecycle == Lifecycle::CutOff
             && machine.condition == Condition::Ready
@@ -154,7 +160,7 @@ fn left_by_a_failed_fall(view: &View) -> Vec<Key> {
             && !look.found.has(OPEN)
             && look.hit == Hit::None
     });
-    left.map(|(machine, _)| machine.key()).filter(|key| !waits(key)).collect()
+    left.map(|(machine, _)| machine.key()).collect()
 }
 
 /// The last drain of each machine, its outcome, and its reason.
