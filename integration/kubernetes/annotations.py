@@ -10,8 +10,8 @@ from witness import (Audit, SCALE_DOWN, SHIELD, SHIELD_PATH, changed, code, evic
 
 KEEPS = "karpenter.sh/do-not-disrupt"
 SHIELDED = ("shielded", "foreign", "over")
-# Seconds: a drain looks at its pods so often, and asks again for one that a budget holds after so long at most.
-LOOK, AGAIN = 5, 20
+# Seconds: a drain looks at its pods so often, and a pod is kept so long at least.
+LOOK, KEPT = 5, 25
 # Evictions take at least so long, before pods are deleted.
 EVICTS = 60
 DELETES = {"ladder": {"evict": f"{EVICTS}s", "shorterGrace": "off", "delete": "5m"}}
@@ -29,18 +29,16 @@ def undisrupted(stage, table):
     job, late = guests(stage, name, {"job": of_job, "late": of_late})
     keep(stage, "nodes", node)
     keep(stage, "pods", "job", name)
-    stage.write_pool(name, "2.0.0", surge=4)
+    stage.write_pool(name, "2.0.0", surge=4, drain={"rules": [{"match": {"labels": {"app": "late"}}, "do": "wait"}]})
     calls = lambda: Audit(stage.control.audit_log).ours("main")
-    refused = lambda: any(code(one) == 429 and ended_uid(one) == late for one in calls())
-    wait("a budget holds a pod in its drain", refused, PATIENCE, 1)
+    wait("a drain waits for a pod", lambda: of_late in stage.marked(name), PATIENCE, 1)
     keep(stage, "pods", "late", name)
-    kept = time.time() + LOOK
+    stage.write_pool(name, "2.0.0", surge=4)
+    kept = time.time()
     wait("the other node goes", lambda: free not in stage.nodes_of(name), PATIENCE)
     for one in (node, of_job):
         wait(f"{one} says that it is kept", lambda: KEEPS in stage.home_of(name).ask("explain", name, one), PATIENCE, 1)
-    time.sleep(max(0, kept - time.time()))
-    stage.workloads[name].drop_budget("late")
-    time.sleep(AGAIN + LOOK)
+    time.sleep(max(0, kept + KEPT - time.time()))
     freed = {late: time.time()}
     keep(stage, "pods", "late", name, None)
     wait("the node of the pod goes that was kept in its drain", lambda: of_late not in stage.nodes_of(name), PATIENCE)
@@ -63,14 +61,12 @@ def undisrupted(stage, table):
 
 
 def guests(stage, name, nodes):
-    """Pods that no controller makes again, each on its node. A budget holds the one that is called late."""
+    """Pods that no controller makes again, each on its node."""
     work = stage.workloads[name]
     for pod, node in nodes.items():
         work.bare(pod, node=node)
     ready = lambda: {pod: one["metadata"]["uid"] for pod in nodes for one in stage.pods_of(name, pod) if is_ready(one)}
     uids = wait("they run", lambda: len(ready()) == len(nodes) and ready(), 60)
-    work.budget("late", "late", minAvailable=1)
-    stage.wait_none("the budget counts its pod", work.uncounted, 60)
     return [uids[pod] for pod in nodes]
 
 
@@ -83,7 +79,7 @@ def let_go(stage, name, node):
     """The next try of its drain would come half an hour after the last."""
 
     def begins():
-        stage.home_of(name).ask("retry", name, "--why", "an owner lets it go")
+        stage.retry(name)
         return node in stage.marked(name) or node not in stage.nodes_of(name)
 
     wait(f"the drain of {node} begins", begins, PATIENCE, LOOK)
@@ -111,7 +107,7 @@ def judge_untouched(stage, ours, node, until):
 
 
 def judge_kept(ours, pod, since, until):
-    """No request for the end of the pod came while its owner kept it, and the last one, after that, was granted."""
+    """No request for the end of the pod came while its owner kept it, and one was granted before and after."""
     asked = [one for one in ours if ended_uid(one) == pod]
     between = [moment(one) - since for one in asked if since < moment(one) < until]
     if between:
@@ -144,7 +140,8 @@ def shielded(stage, table):
     new = lambda name: {node: one["metadata"].get("annotations", {}) for node, one in stage.nodes_of(name).items()
                         if node not in old[name]}
     ours = lambda: {name for name in SHIELDED for has in new(name).values() if SHIELD in has}
-    wait("budgets hold the old machines", lambda: all(map(stage.marked, SHIELDED)), PATIENCE)
+    for name in SHIELDED:
+        stage.wait_told(name, [rf"refused drain.*{name}/web-\w+-\w+"])
     wait("new nodes are kept from the autoscaler", lambda: ours() == {"shielded", "over"}, 60)
     [over] = new("over")
     stage.client.patch("nodes", over, {"metadata": {"annotations": {SCALE_DOWN: "false"}}}, how=MERGE)
@@ -152,6 +149,7 @@ def shielded(stage, table):
     for name in SHIELDED:
         stage.workloads[name].change_budget("web", minAvailable=1)
     for name in SHIELDED:
+        stage.retry(name)
         stage.wait_rolled(name)
         stage.no_marks(name)
     wait("no node is kept from the autoscaler by us", lambda: not ours(), 60, 0.5)

@@ -2,9 +2,9 @@
 
 import collections
 import itertools
+import re
 import time
 
-from cases import wait_told
 from control import Failed, wait
 from kubelets import OUT, ready_since
 from stage import PATIENCE
@@ -97,7 +97,7 @@ def unreachable(stage, table):
     wait(f"node {dead} is silent", lambda: ready_since(stage.nodes_of(name)[dead])[0] == "Unknown", 60)
     began = time.monotonic()
     stage.write_pool(name, "2.0.0", surge=4)
-    table["unreachable says"] = wait_told(stage, name, [f"{name}/(?:{'|'.join(pods.values())}).*ending"])
+    table["unreachable says"] = stage.wait_told(name, [f"{name}/(?:{'|'.join(pods.values())}).*ending"])
     wait(f"node {dead} goes", lambda: dead not in stage.nodes_of(name), PATIENCE)
     took = time.monotonic() - began
     stage.wait_rolled(name)
@@ -137,6 +137,20 @@ def dying(stage, table):
     dies(stage, table, "mute", lambda node: stage.kubelets.mute.add(stage.kubelets.key_of(node)), told, surges)
 
 
+def describe(stage, node):
+    """What a person sees of a drain that a budget holds for a minute."""
+    blocked = lambda: [one for one in stage.events_of(node) if one["reason"] == "DrainBlocked"]
+    [event] = wait(f"node {node} has a warning", blocked, 120, 1)
+    words = r"the pod dying/web-\w+-\w+ .*\bbudget web\b.*\b8\b"
+    if event["type"] != "Warning" or not re.search(words, event["message"]):
+        raise Failed(f"the event of a drain that a budget holds: {event}")
+    described = stage.control.kubectl("describe", "node", node).splitlines()
+    shown = [" ".join(line.split()) for line in described if " DrainBlocked " in line or " DrainBegan " in line]
+    if len(shown) != 2:
+        raise Failed(f"kubectl describe shows of the drain {shown}: {described}")
+    return "; ".join(shown)
+
+
 def dies(stage, table, how, kill, told, surges, failed_after="5s"):
     name, work, began = "dying", stage.workloads["dying"], time.monotonic()
     wait("the budget counts its pods", lambda: not work.unsettled(), 120, 0.5)
@@ -147,7 +161,9 @@ def dies(stage, table, how, kill, told, surges, failed_after="5s"):
     # Another surge each time: the daemon looks at once.
     stage.write_pool(name, "1.0.0", surge=next(surges), repair={"after": failed_after, "breaker": "100%"},
                      drain={"failedAfter": FAILED_AFTER})
-    said = wait_told(stage, name, told) if told else None
+    said = stage.wait_told(name, told) if told else None
+    if told:
+        table["kubectl describe"] = describe(stage, dead)
     if told and not stage.full:
         work.change_budget("web", minAvailable=8 - len(pods))
     wait(f"node {dead} goes", lambda: dead not in stage.nodes_of(name), PATIENCE)

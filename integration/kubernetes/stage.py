@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import threading
 
@@ -149,6 +150,10 @@ class Stage:
         cluster = {"cluster": "main"} if clustered else {}
         self.home_of(name).write_pool(name, pool_of(name, self.sets[name], version, **cluster, **more))
 
+    def retry(self, name):
+        """What did not begin is tried at once."""
+        self.home_of(name).ask("retry", name, "--why", "its owners let it go")
+
     def start_daemon(self, name="main", *more):
         self.home_of(name).start(self.emulator, *more)
 
@@ -156,6 +161,21 @@ class Stage:
         """What a person reads who asks why a pool waits, and then for each of its nodes that a drain holds."""
         asked = [(), *((node,) for node in self.marked(name))]
         return "".join(self.home_of(name).ask("explain", name, *node) for node in asked)
+
+    def wait_told(self, name, words, seconds=120):
+        """`explain` names all of it. The first line that does."""
+        said = ""
+
+        def told():
+            nonlocal said
+            said = self.explain(name)
+            return all(re.search(word, said) for word in words)
+
+        try:
+            wait(f"{name} says what it waits for", told, seconds, 1)
+        except Failed as failed:
+            raise Failed(f"{failed}, {words}; it says: {said}") from None
+        return next((line.strip() for line in said.splitlines() if re.search(words[0], line)), said.splitlines()[0])
 
     def doctor(self):
         """Its exit code and its document, of all pools, with the daemon's own way to the cluster."""

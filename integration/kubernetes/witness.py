@@ -217,13 +217,21 @@ def evicted_uid(one):
 
 
 def is_eviction(one):
-    return one["verb"] == "create" and subject(one) == "pods/eviction"
+    return one["verb"] == "create" and subject(one) == "pods/eviction" and not is_dry(one)
+
+
+def is_dry(one):
+    """Asked without effect, by the address and by the body."""
+    options = (one.get("requestObject") or {}).get("deleteOptions") or {}
+    return "dryRun=All" in one["requestURI"] and options.get("dryRun") == ["All"]
 
 
 def judge_pods(ours, witness):
     """Every eviction names the pod that is meant, none is asked again once it is granted, and no pod of a budget is ended
     past its budget."""
     wrong, granted = [], set()
+    trials = [one for one in ours if subject(one) == "pods/eviction" and is_dry(one)]
+    wrong += [f"a trial of {one['objectRef']['name']} names no uid" for one in trials if evicted_uid(one) is None]
     for one in ours:
         of = one.get("objectRef", {})
         where = f"{of.get('namespace')}/{of.get('name')}"
@@ -392,7 +400,10 @@ class Calls:
                 continue
             taints = " (taint)" if isinstance(one.get("requestObject"), list) else ""
             self.parts[f"{one['verb']} {subject(one)}{taints}"] += 1
-            if subject(one) == "pods/eviction":
+            if subject(one) == "pods/eviction" and is_dry(one):
+                # Before each of them the pods and the budgets were read.
+                self.refused += 3 * (code(one) in (429, 500))
+            elif subject(one) == "pods/eviction":
                 self.refused += code(one) in (429, 500)
                 self.evicted += code(one) == 201
             if puts_mark(one):

@@ -96,6 +96,11 @@ impl<K, C> Drainer<K, C> {
         })
     }
 
+    /// A drain that this process runs still has pods to end.
+    fn moves_pods(&self) -> bool {
+        self.memory().values().any(|drain| drain.emptied.is_none())
+    }
+
     fn remember(&self, request: &DrainRequest<'_>, node: &NodeName, memory: DrainMemory) {
         self.memory().insert((request.pool.clone(), node.clone()), memory);
     }
@@ -197,18 +202,10 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> Drainer<K, C> {
         if let Some(PodEndAnswer::TwoBudgets { say }) = before {
             return PodEndAnswer::TwoBudgets { say: say.clone() };
         }
-        let budgets = self.api.budgets(drain.cluster, &pod.namespace).await.unwrap_or_default();
-        let names = budgets.iter().filter(|budget| budget.counts(pod)).map(|budget| &*budget.name);
-        let names: Vec<&str> = names.collect();
-        let say = match names.len() {
-            0 | 1 => say,
-            _ => format!(
-                "the disruption budgets {} count it, and the cluster evicts no pod that more than one counts",
-                names.join(" and ")
-            )
-            .into(),
-        };
-        PodEndAnswer::TwoBudgets { say }
+        let budgets = self.api.budgets(drain.cluster, Some(&pod.namespace)).await;
+        let budgets = budgets.unwrap_or_default();
+        let named = preflight::say_two_budgets(budgets.iter().filter(|budget| budget.counts(pod)));
+        PodEndAnswer::TwoBudgets { say: named.map_or(say, Into::into) }
     }
 
     /// Its pods are gone; wait for their volumes, unless its kubelet is silent: nothing detaches them then.
@@ -279,7 +276,8 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
         let ours = node.mark.as_deref().filter(|mark| mark.pool == *machine.pool);
         // A drain that began goes on.
         if ours.is_none()
-            && let Some(no) = preflight::look(&*self.api, place, &machine, &node).await
+            && let Some(no) =
+                preflight::look(&*self.api, place, &machine, &node, self.moves_pods()).await
         {
             return no;
         }

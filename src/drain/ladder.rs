@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::cluster::{DO_NOT_DISRUPT, Pod, PodEnd, PodEndAnswer, PodOwner, has_labels};
+use crate::model::cluster::{
+    DO_NOT_DISRUPT, Pod, PodEnd, PodEndAnswer, PodOwner, PodPhase, has_labels,
+};
 use crate::model::drain::{
     DaemonSetPods, FragilePods, NodeDrainPolicy, PodFilters, PodRule, PodRuling,
 };
@@ -237,6 +239,17 @@ pub(super) fn keeps_node(policy: &NodeDrainPolicy, pods: &[Pod]) -> Option<Strin
         left_alone(),
         and_more(kept.count())
     ))
+}
+
+/// The pods that a drain would ask to end and that budgets count, those that they keep best first.
+pub(super) fn leaving_first<'p>(policy: &NodeDrainPolicy, pods: &'p [Pod]) -> Vec<&'p Pod> {
+    let ends = |pod: &&Pod| {
+        let runs = pod.ending.is_none() && !pod.is_finished() && pod.phase != PodPhase::Pending;
+        runs && fate(policy, Rung::Evict, pod) == PodFate::Ends
+    };
+    let mut pods: Vec<&Pod> = pods.iter().filter(ends).collect();
+    pods.sort_by_key(|pod| !pod.ready);
+    pods
 }
 
 fn and_more(pods: usize) -> String {

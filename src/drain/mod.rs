@@ -18,7 +18,9 @@ mod signs;
 pub use drainer::Drainer;
 
 use crate::act::CallOutcome;
-use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
+use crate::model::cluster::{
+    Budget, ClusterNode, EvictionTrial, NodeChange, Pod, PodEnd, PodEndAnswer,
+};
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::Refused;
 use crate::model::node_event::NodeEvent;
@@ -70,11 +72,11 @@ pub trait ClusterApi {
         node: &NodeName,
     ) -> impl Future<Output = Result<Vec<Pod>, Refused>> + Send;
 
-    /// The disruption budgets of a namespace, read now.
+    /// The disruption budgets of a namespace, or of all of them, read now.
     fn budgets(
         &self,
         cluster: &ClusterName,
-        namespace: &str,
+        namespace: Option<&str>,
     ) -> impl Future<Output = Result<Vec<Budget>, Refused>> + Send;
 
     /// How many volumes are attached to the node, read now.
@@ -91,6 +93,13 @@ pub trait ClusterApi {
         node: &ClusterNode,
         change: &NodeChange,
     ) -> impl Future<Output = CallOutcome> + Send;
+
+    /// What the eviction of exactly this pod would be answered, as a dry run: nothing changes.
+    fn try_eviction(
+        &self,
+        order: ClusterOrder<'_>,
+        pod: &Pod,
+    ) -> impl Future<Output = EvictionTrial> + Send;
 
     /// Ask that a pod ends: exactly this one, by its uid.
     fn end_pod(

@@ -8,8 +8,8 @@ use super::samples::at;
 use super::{ClusterApi, ClusterOrder};
 use crate::act::CallOutcome;
 use crate::model::cluster::{
-    Budget, ClusterNode, NodeChange, NodeReady, NodeTaints, OurTaint, OutTaint, Pod, PodEnd,
-    PodEndAnswer, PoolTaint,
+    Budget, ClusterNode, EvictionTrial, NodeChange, NodeReady, NodeTaints, OurTaint, OutTaint, Pod,
+    PodEnd, PodEndAnswer, PoolTaint,
 };
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
@@ -71,7 +71,7 @@ impl ClusterApi for Nodes {
         Ok(Vec::new())
     }
 
-    async fn budgets(&self, _: &ClusterName, _: &str) -> Result<Vec<Budget>, Refused> {
+    async fn budgets(&self, _: &ClusterName, _: Option<&str>) -> Result<Vec<Budget>, Refused> {
         Ok(Vec::new())
     }
 
@@ -102,6 +102,10 @@ impl ClusterApi for Nodes {
         };
         self.asked.lock().unwrap().push(what);
         self.answer(node)
+    }
+
+    async fn try_eviction(&self, _: ClusterOrder<'_>, _: &Pod) -> EvictionTrial {
+        panic!("no pod ends here")
     }
 
     async fn end_pod(&self, _: ClusterOrder<'_>, _: &Pod, _: PodEnd) -> PodEndAnswer {

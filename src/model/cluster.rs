@@ -380,6 +380,19 @@ pub enum PodEndAnswer {
     NotSent,
 }
 
+/// What the cluster would answer to the eviction of a pod now. The question ends nothing and spends no budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EvictionTrial {
+    /// No budget is in its way. What else is shows when it is really asked.
+    Allowed,
+    /// Its budget allows no disruption now.
+    BudgetSpent { say: Box<str>, retry_at: Option<Time> },
+    /// Several budgets count it, and the cluster evicts no such pod.
+    TwoBudgets { say: Box<str> },
+    /// No answer.
+    Unseen,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

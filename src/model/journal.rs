@@ -37,6 +37,8 @@ pub const STILL_SERVES: &str = "LoadBalancer";
 pub const PODS_STAY: &str = "PodsStay";
 /// Code of a drain that did not begin: the node or a pod on it is not to be disrupted.
 pub const NOT_TO_DISRUPT: &str = "DoNotDisrupt";
+/// Code of a drain that did not begin: disruption budgets keep a pod of its node.
+pub const BUDGET_KEEPS: &str = "DisruptionBudget";
 /// Code of a drain that a hook refused, or did not end by the deadline.
 pub const HOOK_KEEPS: &str = "Hook";
 

@@ -12,8 +12,10 @@ pub struct KeyBackOff {
     pub times: u32,
     pub at: Time,
     pub until: Time,
-    /// What blocks it; kept only for a machine that returned to service for a long wait.
+    /// What blocks it; kept only for a machine that returned to service for a long wait, or whose drain did not begin.
     pub code: Option<Box<str>>,
+    /// What on its node kept the drain, if pods or the node did.
+    pub message: Option<Box<str>>,
     /// The cloud itself gave this time: no command lifts it. Kept only for a refusal that passes by itself.
     pub retry_at: Option<Time>,
     /// The operator had accepted the loss when it was refused: another `now` does not skip this wait.

@@ -17,6 +17,7 @@ use super::raise;
 use super::remove::Removals;
 use super::requests::{ActionRequests, restores};
 use super::row_holds::about;
+use super::setbacks;
 use super::version;
 
 pub(super) fn about_machines(basis: &Basis, holds: &mut Holds, removals: &Removals) {
@@ -40,7 +41,7 @@ pub(super) fn about_machines(basis: &Basis, holds: &mut Holds, removals: &Remova
             holds,
             reason,
             |row| kinds(input, row)[kind],
-            |n| machines(n as i64, say),
+            |n| machines(n as i64, say) + &keeper(basis, kind),
             verb,
         );
     }
@@ -78,6 +79,20 @@ const KINDS: [(HoldReason, &str, Option<CommandName>); 7] = [
     ),
     (HoldReason::StuckDelete, "deleting for longer than the deadline", Some(CommandName::Abandon)),
 ];
+
+/// The place in [`KINDS`] of machines that are tried again.
+const TRIED_LATER: usize = 5;
+
+/// What keeps the first of them, if that is known: one name is enough to begin with.
+fn keeper(basis: &Basis, kind: usize) -> String {
+    let (input, memory) = (basis.input, basis.memory);
+    let mut rows = basis.rows.iter().filter(|row| kind == TRIED_LATER && kinds(input, row)[kind]);
+    let named = rows.find_map(|row| {
+        let machine = row.machine(input);
+        Some((&machine.id, setbacks::keeper(input, memory, machine)?))
+    });
+    named.map_or(String::new(), |(id, say)| format!("; {id}: {say}"))
+}
 
 /// Which of [`KINDS`] apply to this machine.
 fn kinds(input: &Input, row: &MachineCandidate) -> [bool; KINDS.len()] {
@@ -218,7 +233,8 @@ pub(super) fn about_what_is_under_way(basis: &Basis, holds: &mut Holds, sent: &A
     let back: Vec<u32> =
         sent.moved.iter().filter(back).map(|moved| basis.rows[moved.0].index).collect();
     let leaving = |row: &MachineCandidate| {
-        let goes = row.group == CandidateGroup::Leaving && row.doing != MachineActivity::Nothing;
+        let idle = matches!(row.doing, MachineActivity::Nothing | MachineActivity::Returns);
+        let goes = row.group == CandidateGroup::Leaving && !idle;
         goes && !back.contains(&row.index)
     };
     about(
@@ -245,7 +261,9 @@ pub(super) fn about_what_is_under_way(basis: &Basis, holds: &mut Holds, sent: &A
         |n| machines(n as i64, "booting or not ready for long enough yet"),
         None,
     );
-    let ill = |row: &MachineCandidate| row.group == CandidateGroup::Unready;
+    let ill = |row: &MachineCandidate| {
+        row.group == CandidateGroup::Unready || row.doing == MachineActivity::Returns
+    };
     about(
         basis,
         holds,

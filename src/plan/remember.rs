@@ -55,8 +55,10 @@ pub(super) fn decisions(
         let (machine, at) = (rows[*row].machine(input), input.now);
         memory.blocked.retain(|blocked| !is(&blocked.key, machine));
         let (key, code) = (machine.key(), Some(ASKED_ONCE_MORE.into()));
-        let (until, retry_at) = (at, None);
-        memory.blocked.push(KeyBackOff { key, times: 1, at, until, code, retry_at, now: false });
+        let (until, retry_at, message) = (at, None, None);
+        let (times, now) = (1, false);
+        let asked = KeyBackOff { key, times, at, until, code, message, retry_at, now };
+        memory.blocked.push(asked);
     }
     if let Some(rollout) = &mut memory.rollout {
         for (row, lifecycle, _) in &sent.moved {

@@ -2,7 +2,9 @@
 
 use crate::model::action::{ActionKind, RemovalReason, Target};
 use crate::model::ids::Key;
-use crate::model::journal::{Entry, EntryOutcome, Phase, Refusal, Refused};
+use crate::model::journal::{
+    BUDGET_KEEPS, Entry, EntryOutcome, NOT_TO_DISRUPT, PODS_STAY, Phase, Refusal, Refused,
+};
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
 use crate::model::rollout::{KeyBackOff, PoolState, RequestBackOff};
@@ -18,6 +20,13 @@ const LASTING: (Span, Span) = (Span::minutes(30), Span::hours(6));
 /// First and longest wait after a passing refusal: a conflict, a throttle, a request that a newer one ended.
 // 30 s: a concurrent request ends within seconds; 15 min: nine tries in the first hour, then four in each.
 const PASSING: (Span, Span) = (Span::seconds(30), Span::minutes(15));
+
+/// A drain that was kept from beginning so often waits as one that was given up.
+// 5: with waits that double from 30 s, about as long as a drain evicts pods.
+const TRIED_SOON: u32 = 5;
+
+/// Codes of drains that did not begin.
+const NOT_BEGUN: [&str; 2] = [BUDGET_KEEPS, NOT_TO_DISRUPT];
 
 /// After this many refusals in a row, our own requests no longer disturb a delete.
 const OVERTAKEN: u32 = 2;
@@ -159,11 +168,23 @@ fn whole_was_refused(
         let least = times.map_or(Span::ZERO, |times| wait(LASTING, times.saturating_add(1)));
         // One that stays switched on may still be deleted.
         let lasting = lasts(refused.refusal) && entry.verb() != ActionKind::Standby;
-        let aside = (drain || lasting).then_some(least);
+        let passes = drain && is_tried_soon(memory, machine, refused);
+        let aside = ((drain && !passes) || lasting).then_some(least);
         let a_try =
             Try { at, refused, now: target.because == RemovalReason::DeleteRequestedNow, aside };
         back_off(input, a_try.list(memory), machine, a_try);
     }
+}
+
+/// Its message says what is on the node that keeps it.
+fn names_a_pod(refused: &Refused) -> bool {
+    refused.code.as_deref().is_some_and(|code| code == PODS_STAY || NOT_BEGUN.contains(&code))
+}
+
+/// The cluster refused the drain for now, and not for long yet.
+fn is_tried_soon(memory: &PoolState, machine: &Machine, refused: &Refused) -> bool {
+    let known = memory.key_backoff.iter().find(|known| is(&known.key, machine));
+    refused.refusal == Refusal::Throttled && known.is_none_or(|known| known.times < TRIED_SOON)
 }
 
 fn part_was_refused(
@@ -261,12 +282,14 @@ fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try:
         Some(least) => at.plus(wait(LASTING, times).max(least)),
         None => at.plus(wait(PASSING, times)),
     };
+    let stays = |code: &&str| aside.is_some() || NOT_BEGUN.contains(code);
     let back_off = KeyBackOff {
         key: machine.key(),
         times,
         at,
         until: until.max(refused.retry_at.unwrap_or(until)),
-        code: refused.code.clone().filter(|_| aside.is_some()),
+        code: refused.code.as_deref().filter(stays).map(Into::into),
+        message: refused.message.clone().filter(|_| names_a_pod(refused)),
         retry_at: refused.retry_at.filter(|_| aside.is_none()),
         now,
     };
@@ -336,10 +359,24 @@ fn is_still_doubted(input: &Input, machine: &Machine) -> bool {
     })
 }
 
-/// This machine's wait passes by itself: no drain of it is blocked.
+/// This machine's wait passes by itself, and no other goes in its place: no drain of it is blocked.
 pub(super) fn is_passing(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
-    let mut blocked = memory.blocked.iter().filter(|blocked| blocked.until > input.now);
-    !blocked.any(|blocked| is(&blocked.key, machine))
+    let of_drain =
+        |known: &&KeyBackOff| known.code.as_deref().is_some_and(|code| NOT_BEGUN.contains(&code));
+    let waiting = memory.blocked.iter().chain(memory.key_backoff.iter().filter(of_drain));
+    let mut waiting = waiting.filter(|known| known.until > input.now);
+    !waiting.any(|known| is(&known.key, machine))
+}
+
+/// What on its node kept the drain of this machine, as the cluster or the drain said it.
+pub(super) fn keeper<'m>(
+    input: &Input,
+    memory: &'m PoolState,
+    machine: &Machine,
+) -> Option<&'m str> {
+    let mut known = memory.blocked.iter().chain(&memory.key_backoff);
+    let of = known.find(|known| known.until > input.now && is(&known.key, machine));
+    of.and_then(|of| of.message.as_deref())
 }
 
 /// Until when this machine waits.

@@ -8,7 +8,8 @@ use crate::drain::{ClusterApi, ClusterOrder};
 use crate::judge::EndedPod;
 use crate::model::action::ActionKind;
 use crate::model::cluster::{
-    Budget, ClusterNode, NodeChange, NodeMark, NodeShield, OurTaint, Pod, PodEnd, PodEndAnswer,
+    Budget, ClusterNode, EvictionTrial, NodeChange, NodeMark, NodeShield, OurTaint, Pod, PodEnd,
+    PodEndAnswer,
 };
 use crate::model::ids::{ClusterName, Key, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
@@ -72,7 +73,7 @@ impl ClusterApi for SharedStage {
     async fn budgets(
         &self,
         _cluster: &ClusterName,
-        namespace: &str,
+        namespace: Option<&str>,
     ) -> Result<Vec<Budget>, Refused> {
         self.lock().read_cluster(|cluster, now| cluster.budgets_of(namespace, now))
     }
@@ -91,6 +92,10 @@ impl ClusterApi for SharedStage {
         change: &NodeChange,
     ) -> CallOutcome {
         self.lock().change_node(order.before, node, change)
+    }
+
+    async fn try_eviction(&self, order: ClusterOrder<'_>, pod: &Pod) -> EvictionTrial {
+        self.lock().try_eviction(order.before, pod)
     }
 
     async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {
@@ -302,6 +307,17 @@ impl SimStage {
         let node = self.cluster.as_ref().and_then(|cluster| cluster.node(vm));
         let known = node.and_then(|node| node.mark.as_ref());
         known.is_none_or(|known| known.entry != mark.entry)
+    }
+
+    fn try_eviction(&mut self, before: Time, pod: &Pod) -> EvictionTrial {
+        if self.now() > before {
+            return EvictionTrial::Unseen;
+        }
+        let now = self.world.now();
+        let Some(cluster) = &self.cluster else { return EvictionTrial::Allowed };
+        let answer = cluster.answers(now).then(|| cluster.try_eviction(&pod.uid, now));
+        self.advance_to(now + CALL_TAKES);
+        answer.unwrap_or(EvictionTrial::Unseen)
     }
 
     pub(super) fn end_pod(&mut self, before: Time, pod: &Pod, how: PodEnd) -> PodEndAnswer {

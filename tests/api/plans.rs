@@ -1,5 +1,7 @@
 //! Plans as they are written: valid, in a fixed order, a sentence for each machine.
 
+mod kept;
+
 use poolkeeper::api::v1::plan::{encode, say};
 use poolkeeper::api::v1::snapshot::{SnapshotInput, Snapshots};
 use poolkeeper::api::v1::state;
@@ -10,13 +12,11 @@ use poolkeeper::model::hold::{Hold, HoldReason, INVARIANT};
 use poolkeeper::model::hook::DrainHooks;
 use poolkeeper::model::ids::{BackendPoolId, CommandId, Etag, InstanceId, Key, Revision, VmId};
 use poolkeeper::model::inventory::ModelFields;
-use poolkeeper::model::journal::{HOOK_KEEPS, STILL_SERVES};
 use poolkeeper::model::machine::{Condition, DeleteRequest, Lifecycle, MachineHold, Overrides};
 use poolkeeper::model::plan::*;
 use poolkeeper::model::policy::{Draft, Policy};
 use poolkeeper::model::quantity::{Quantity, resolve};
 use poolkeeper::model::rollout::*;
-use poolkeeper::model::setbacks::KeyBackOff;
 use poolkeeper::model::size::{SizeReport, SizeSpeaker};
 use poolkeeper::model::time::{Span, Time};
 use proptest::prelude::*;
@@ -308,55 +308,6 @@ fn a_machine_says_which_webhook_it_waits_for() {
     assert!(returns(true).ends_with(both), "{}", returns(true));
     let hooks = "it returns: its webhooks have not confirmed it yet";
     assert!(returns(false).ends_with(hooks), "{}", returns(false));
-}
-
-#[test]
-fn a_machine_that_stays_says_what_kept_it() {
-    let of = |code: &str, hooks: [Option<&str>; 2]| {
-        let mut input = read(&snapshot(1));
-        with_hooks(&mut input, hooks[0], hooks[1]);
-        let mut planned = planned(&input);
-        planned.report.machines[0].why = MachineReason::DrainBlocked;
-        planned.report.machines[0].class = MachineClass::Outdated;
-        planned.state.blocked = vec![KeyBackOff {
-            key: input.machines[0].key(),
-            times: 1,
-            at: time("2026-03-01T11:59:00Z"),
-            until: time("2026-03-01T12:10:00Z"),
-            code: Some(code.into()),
-            retry_at: None,
-            now: false,
-        }];
-        sentence(&input, &planned, 0)
-    };
-    let none = [None, None];
-    for (hooks, hook) in [
-        ([Some("app"), None], "the webhook app"),
-        ([None, Some("cmdb")], "the webhook cmdb"),
-        ([Some("app"), Some("app")], "the webhook app"),
-        ([Some("app"), Some("cmdb")], "a webhook"),
-        (none, "a webhook"),
-    ] {
-        let kept = of(HOOK_KEEPS, hooks);
-        let end = format!(
-            "; its drain was given up at 2026-03-01T11:59:00Z: {hook} refused, or did not agree by the deadline; it stays, and Poolkeeper retries at 2026-03-01T12:10:00Z"
-        );
-        assert!(kept.ends_with(&end), "{kept}");
-    }
-    let kept = of(STILL_SERVES, none);
-    assert!(
-        kept.ends_with(
-            "; its drain was given up at 2026-03-01T11:59:00Z: it was not out of its load balancers by the deadline; it stays, and Poolkeeper retries at 2026-03-01T12:10:00Z"
-        ),
-        "{kept}"
-    );
-    let refused = of("OperationNotAllowed", none);
-    assert!(
-        refused.ends_with(
-            "; its drain or removal was refused at 2026-03-01T11:59:00Z (OperationNotAllowed), so it stays; Poolkeeper retries at 2026-03-01T12:10:00Z"
-        ),
-        "{refused}"
-    );
 }
 
 #[test]

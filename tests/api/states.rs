@@ -245,6 +245,7 @@ fn blocked() -> impl Strategy<Value = KeyBackOff> {
             times,
             at,
             until,
+            message: code.clone().filter(|_| times % 3 == 0),
             code,
             retry_at: None,
             now: times % 2 == 0,

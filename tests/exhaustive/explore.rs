@@ -266,6 +266,7 @@ fn memory(setting: Setting, desired: u8) -> PoolState {
         times: 1,
         at: NOW.minus(Span::minutes(5)),
         until: NOW.plus(Span::minutes(25)),
+        message: None,
         code: None,
         retry_at: None,
         now: false,

@@ -99,7 +99,7 @@ async fn nothing_waits_for_an_event() {
 #[tokio::test]
 async fn a_busy_cluster_gets_no_event() {
     let rig = Rig::start(|_| Says::status(429, "").with("retry-after", "7")).await;
-    rig.clusters.budgets(&rig.name, "shop").await.unwrap_err();
+    rig.clusters.budgets(&rig.name, Some("shop")).await.unwrap_err();
     rig.tell();
     tokio::time::sleep(Duration::from_millis(200)).await;
     rig.clock.pass(Span::seconds(8));
@@ -111,13 +111,13 @@ async fn a_busy_cluster_gets_no_event() {
 async fn where_the_rate_is_spent_an_event_lets_others_go_first() {
     let rig = Rig::start(|_| Says::json(&json!({"items": []}))).await;
     for _ in 0..30 {
-        rig.clusters.budgets(&rig.name, "shop").await.unwrap();
+        rig.clusters.budgets(&rig.name, Some("shop")).await.unwrap();
     }
     rig.tell();
     tokio::time::sleep(Duration::from_millis(200)).await;
     // Room for one call.
     rig.clock.pass(Span::from_millis(50));
-    rig.clusters.budgets(&rig.name, "shop").await.unwrap();
+    rig.clusters.budgets(&rig.name, Some("shop")).await.unwrap();
     assert_eq!(rig.server.count("POST", ""), 0);
     rig.clock.pass(Span::seconds(1));
     rig.events(1).await;

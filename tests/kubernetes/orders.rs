@@ -7,7 +7,9 @@ use poolkeeper::act::CallOutcome;
 use poolkeeper::adapters::kubernetes::{AccessReview, ClusterCall, ClusterRight};
 use poolkeeper::ambient::Clock;
 use poolkeeper::drain::{ClusterApi, ClusterOrder};
-use poolkeeper::model::cluster::{NodeChange, NodeMark, OurTaint, PodEnd, PodEndAnswer};
+use poolkeeper::model::cluster::{
+    EvictionTrial, NodeChange, NodeMark, OurTaint, PodEnd, PodEndAnswer,
+};
 use poolkeeper::model::ids::{EntryId, NodeName, PoolName};
 use poolkeeper::model::journal::Refusal;
 use poolkeeper::model::time::Span;
@@ -58,6 +60,44 @@ async fn an_eviction_names_the_uid() {
     assert_eq!(calls, [("prod", ClusterCall::Evict, 2), ("prod", ClusterCall::Delete, 1)]);
 }
 
+/// A budget that allows one eviction, and counts down with each that is no dry run.
+#[tokio::test]
+async fn a_dry_run_spends_no_budget_and_ends_no_pod() {
+    let allowed = Arc::new(AtomicUsize::new(1));
+    let left = Arc::clone(&allowed);
+    let rig = Rig::start(move |heard| {
+        let dry = heard.target.ends_with("/eviction?dryRun=All")
+            && heard.json()["deleteOptions"]["dryRun"] == json!(["All"]);
+        let is_left = left.load(Ordering::SeqCst) > 0;
+        if is_left && !dry {
+            left.fetch_sub(1, Ordering::SeqCst);
+        }
+        match is_left {
+            true => Says::status(201, r#"{"kind":"Status","status":"Success"}"#),
+            false => {
+                let causes = json!([{"reason": "DisruptionBudget", "message": "web has 1 of 1"}]);
+                Says::status(429, &json!({"details": {"causes": causes}}).to_string())
+            }
+        }
+    })
+    .await;
+    let one = pod("web-1", "u-1");
+    let tries = async || rig.clusters.try_eviction(rig.order(), &one).await;
+    for _ in 0..3 {
+        assert_eq!(tries().await, EvictionTrial::Allowed);
+    }
+    assert_eq!(allowed.load(Ordering::SeqCst), 1, "all of it is left");
+    let evicted = rig.clusters.end_pod(rig.order(), &one, PodEnd::Evict).await;
+    assert_eq!((evicted, allowed.load(Ordering::SeqCst)), (PodEndAnswer::Accepted, 0));
+    let spent = EvictionTrial::BudgetSpent { say: "web has 1 of 1".into(), retry_at: None };
+    assert_eq!(tries().await, spent);
+    let late = ClusterOrder { cluster: &rig.name, before: rig.clock.now().minus(Span::seconds(1)) };
+    assert_eq!(rig.clusters.try_eviction(late, &one).await, EvictionTrial::Unseen);
+    let calls: Vec<_> = rig.clusters.calls().filter(|(_, _, count)| *count > 0).collect();
+    assert_eq!(calls, [("prod", ClusterCall::Evict, 1), ("prod", ClusterCall::TryEviction, 4)]);
+    assert!(rig.server.heard().iter().all(|heard| heard.verb == *"POST"));
+}
+
 #[tokio::test]
 async fn a_refusal_is_sent_once_and_a_busy_server_is_left_alone() {
     let rig = Rig::start(|heard| match heard.is("POST", "/eviction") {
@@ -73,7 +113,7 @@ async fn a_refusal_is_sent_once_and_a_busy_server_is_left_alone() {
     let say = "The disruption budget web needs 2 healthy pods and has 2 currently".into();
     assert_eq!(evict().await, PodEndAnswer::BudgetSpent { say, retry_at: None });
     assert_eq!(rig.server.count("POST", "/eviction"), 1, "nothing is sent again by itself");
-    let busy = rig.clusters.budgets(&rig.name, "shop").await.unwrap_err();
+    let busy = rig.clusters.budgets(&rig.name, Some("shop")).await.unwrap_err();
     let retry_at = rig.clock.now().plus(Span::seconds(7));
     assert_eq!((busy.refusal, busy.retry_at), (Refusal::Throttled, Some(retry_at)));
     assert_eq!(evict().await, PodEndAnswer::Throttled { retry_at }, "for everybody");
@@ -165,7 +205,7 @@ async fn pods_budgets_and_volumes_are_read_in_pages() {
     .await;
     let pods = rig.clusters.pods(&rig.name, &n1()).await.unwrap();
     assert_eq!(pods.iter().map(|pod| &*pod.name).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(rig.clusters.budgets(&rig.name, "shop").await, Ok(Vec::new()));
+    assert_eq!(rig.clusters.budgets(&rig.name, Some("shop")).await, Ok(Vec::new()));
     assert_eq!(rig.clusters.volumes(&rig.name, &n1()).await, Ok(2));
     let odd = rig.clusters.pods(&rig.name, &NodeName::new("a/../b")).await.unwrap_err();
     assert_eq!(odd.refusal, Refusal::Invalid);
@@ -182,14 +222,14 @@ async fn more_than_the_burst_waits_for_the_rate() {
     })
     .await;
     for _ in 0..30 {
-        rig.clusters.budgets(&rig.name, "shop").await.unwrap();
+        rig.clusters.budgets(&rig.name, Some("shop")).await.unwrap();
     }
-    let next = rig.clusters.budgets(&rig.name, "shop");
+    let next = rig.clusters.budgets(&rig.name, Some("shop"));
     let waits = tokio::time::timeout(std::time::Duration::from_millis(200), next).await;
     assert!(waits.is_err(), "the clock stands, so nothing comes back");
     assert_eq!(asked.load(Ordering::SeqCst), 30);
     rig.clock.pass(Span::seconds(1));
-    rig.clusters.budgets(&rig.name, "shop").await.unwrap();
+    rig.clusters.budgets(&rig.name, Some("shop")).await.unwrap();
 }
 
 #[tokio::test]

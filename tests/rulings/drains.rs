@@ -3,7 +3,7 @@
 use poolkeeper::model::action::{Action, ActionKind, RemovalReason};
 use poolkeeper::model::command::CommandName;
 use poolkeeper::model::ids::{InstanceId, Key};
-use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{CommandVerb, MachineReason};
 use poolkeeper::model::rollout::{KeyBackOff, PoolState};
@@ -65,6 +65,59 @@ fn a_blocked_drain_is_set_aside_and_the_next_is_tried() {
     next.now = next.now.plus(Span::minutes(31));
     next.set.read_at = next.now;
     assert_eq!(next.plan().drained(), ["o1"]);
+}
+
+/// The drain of `o1` did not begin: a disruption budget keeps a pod of its node.
+fn kept(pool: Pool) -> Pool {
+    let (code, message) = (Some("DisruptionBudget".into()), Some("the pod shop/web-1: …".into()));
+    let no = Refused { code, message, ..Refused::plain(Refusal::Throttled) };
+    let (at, outcome) = (pool.now.minus(Span::seconds(5)), EntryOutcome::Refused(no));
+    let phase = Phase::Ended { at, accepted: None, outcome };
+    pool.drain_entry("o1", RemovalReason::Outdated, Span::seconds(6), phase)
+}
+
+#[test]
+fn a_drain_that_is_kept_from_beginning_is_tried_soon_and_others_go_first() {
+    let pool = kept(nodes());
+    let turn = pool.plan();
+    assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService);
+    let mut next = pool.clone().after(&turn, Span::seconds(10));
+    next.open.clear();
+    next = next.lifecycle("o1", Lifecycle::InService, Span::seconds(10));
+    let turn = next.plan();
+    assert_eq!(turn.drained(), ["o2"]);
+    turn.says("drainBlocked");
+    let said = &turn.hold("drainBlocked").unwrap().message;
+    assert!(said.ends_with("; o1: the pod shop/web-1: …"), "{said}");
+    let state = &turn.planned.state;
+    let back = &state.key_backoff[0];
+    assert_eq!((back.times, back.until.since(back.at)), (1, Span::seconds(30)));
+    assert_eq!((back.code.as_deref(), state.blocked.len()), (Some("DisruptionBudget"), 0));
+    assert_eq!(back.message.as_deref(), Some("the pod shop/web-1: …"), "it is named meanwhile");
+    next.now = next.now.plus(Span::seconds(40));
+    next.set.read_at = next.now;
+    assert_eq!(next.plan().drained(), ["o1"], "a candidate like any other");
+    // A person who asks to retry does not wait for it.
+    let retried = pool.after(&turn, Span::seconds(1)).ask(CommandVerb::Retry).plan();
+    assert_eq!(retried.planned.state.key_backoff[0].times, 0);
+}
+
+#[test]
+fn a_drain_that_is_kept_from_beginning_for_long_counts_as_blocked() {
+    let mut pool = nodes();
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        let turn = kept(pool.clone()).plan();
+        let state = &turn.planned.state;
+        let back = state.blocked.first().unwrap_or(&state.key_backoff[0]);
+        waits.push((back.until.since(back.at).millis() / 1_000, back.times));
+        pool = pool.after(&turn, Span::hours(7));
+    }
+    assert_eq!(
+        waits,
+        [(30, 1), (60, 2), (120, 3), (240, 4), (480, 5), (1_800, 1), (3_600, 2)],
+        "then a rollout may end without it"
+    );
 }
 
 #[test]
@@ -200,6 +253,7 @@ fn a_restore_that_went_well_ends_no_wait_that_began_later() {
         times: 1,
         at: NOW.minus(Span::seconds(10)),
         until: NOW.plus(Span::seconds(20)),
+        message: None,
         code: None,
         retry_at: None,
         now: false,

@@ -260,7 +260,16 @@ fn an_update_that_went_well_ends_the_wait_of_its_machine_and_of_no_other() {
         let key = pool.machine(id).key();
         let pool = pool.entry(reimage, Span::minutes(4), phase).state(|s| {
             let (times, code, retry_at, now) = (1, None, None, false);
-            s.key_backoff.push(KeyBackOff { key, times, at, until, code, retry_at, now });
+            s.key_backoff.push(KeyBackOff {
+                key,
+                times,
+                at,
+                until,
+                code,
+                message: None,
+                retry_at,
+                now,
+            });
         });
         pool.plan().planned.state.key_backoff.len()
     };

@@ -136,7 +136,8 @@ pub fn set_aside(pool: Pool, id: &str, times: u32, ago: Span) -> Pool {
     let key = pool.machine(id).key();
     let (at, code) = (pool.now.minus(ago), Some("Budget".into()));
     let until = at.plus(Span::hours(6));
-    let blocked = KeyBackOff { key, times, at, until, code, retry_at: None, now: false };
+    let blocked =
+        KeyBackOff { key, times, at, until, code, message: None, retry_at: None, now: false };
     pool.state(|s| s.blocked.push(blocked))
 }
 

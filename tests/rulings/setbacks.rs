@@ -290,8 +290,16 @@ fn what_goes_alone_is_named() {
     let pool = pool.delete_open(&["o1"], Span::minutes(9));
     let overtaken = pool.state(|s| {
         let (key, at) = (Key::new("vm-o1"), NOW.minus(Span::minutes(10)));
-        let known =
-            KeyBackOff { key, times: 2, at, until: at, code: None, retry_at: None, now: false };
+        let known = KeyBackOff {
+            key,
+            times: 2,
+            at,
+            until: at,
+            code: None,
+            message: None,
+            retry_at: None,
+            now: false,
+        };
         s.key_backoff.push(known);
     });
     let turn = overtaken.plan();

@@ -335,6 +335,7 @@ fn retry_lifts_our_back_offs_and_none_that_the_cloud_asked_for() {
                 times: 1,
                 at: NOW,
                 until: NOW.plus(Span::hours(3)),
+                message: None,
                 code: None,
                 retry_at: None,
                 now: false,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::link::{CallFault, ClusterCall};
 use super::status::Status;
-use crate::model::cluster::{Pod, PodEnd, PodEndAnswer};
+use crate::model::cluster::{EvictionTrial, Pod, PodEnd, PodEndAnswer};
 use crate::model::time::{Span, Time};
 
 pub(super) const JSON: &str = "application/json";
@@ -26,13 +26,26 @@ pub(super) fn request(pod: &Pod, how: PodEnd) -> (ClusterCall, String, String) {
         options["kind"] = json!("DeleteOptions");
         return (ClusterCall::Delete, path, options.to_string());
     }
-    let eviction: Value = json!({
+    (ClusterCall::Evict, format!("{path}/eviction"), eviction(pod, &options))
+}
+
+/// The path and body of the question what an eviction would be answered. Both say that it is a dry run, so neither alone
+/// makes it a true one.
+pub(super) fn trial(pod: &Pod) -> (String, String) {
+    let (namespace, name) = (&pod.namespace, &pod.name);
+    let options = json!({ "preconditions": { "uid": pod.uid }, "dryRun": ["All"] });
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/eviction?dryRun=All");
+    (path, eviction(pod, &options))
+}
+
+fn eviction(pod: &Pod, options: &Value) -> String {
+    let eviction = json!({
         "apiVersion": "policy/v1",
         "kind": "Eviction",
-        "metadata": { "name": name, "namespace": namespace },
+        "metadata": { "name": pod.name, "namespace": pod.namespace },
         "deleteOptions": options,
     });
-    (ClusterCall::Evict, format!("{path}/eviction"), eviction.to_string())
+    eviction.to_string()
 }
 
 /// Whole seconds, and never none: without any the object goes at once, and the kubelet does not hear of it.
@@ -64,5 +77,20 @@ fn of_status(status: &Status, now: Time) -> PodEndAnswer {
         401 | 403 => PodEndAnswer::Forbidden { say },
         500 if status.is_two_budgets() => PodEndAnswer::TwoBudgets { say },
         _ => PodEndAnswer::Unclear { say },
+    }
+}
+
+/// Only budgets keep a drain from beginning. A webhook may answer a dry run otherwise than an eviction.
+pub(super) fn tried(answered: Result<(), CallFault>, now: Time) -> EvictionTrial {
+    match answered {
+        Ok(()) => EvictionTrial::Allowed,
+        Err(CallFault::Answered(status)) if status.is_budget() => {
+            EvictionTrial::BudgetSpent { say: status.say(), retry_at: status.retry_at(now) }
+        }
+        Err(CallFault::Answered(status)) if status.is_two_budgets() => {
+            EvictionTrial::TwoBudgets { say: status.say() }
+        }
+        Err(CallFault::Answered(status)) if !status.is_throttle() => EvictionTrial::Allowed,
+        Err(_) => EvictionTrial::Unseen,
     }
 }

@@ -39,6 +39,8 @@ vocabulary! {
         Watch = "watch",
         Patch = "patch",
         Evict = "evict",
+        /// Whether a pod could be evicted.
+        TryEviction = "tryEviction",
         Delete = "delete",
         /// What `kubectl describe node` shows.
         Event = "event",
@@ -65,7 +67,7 @@ impl<'a> Ask<'a> {
 
     const fn limit(&self) -> Duration {
         match self.call {
-            ClusterCall::Evict => EVICTED,
+            ClusterCall::Evict | ClusterCall::TryEviction => EVICTED,
             _ => ANSWER,
         }
     }
@@ -82,7 +84,10 @@ impl<'a> Ask<'a> {
         match self.call {
             ClusterCall::List | ClusterCall::Watch => Method::GET,
             ClusterCall::Patch => Method::PATCH,
-            ClusterCall::Evict | ClusterCall::Event | ClusterCall::Review => Method::POST,
+            ClusterCall::Evict
+            | ClusterCall::TryEviction
+            | ClusterCall::Event
+            | ClusterCall::Review => Method::POST,
             ClusterCall::Delete => Method::DELETE,
         }
     }

@@ -35,7 +35,9 @@ use tokio::task::JoinHandle;
 use crate::act::CallOutcome;
 use crate::ambient::SharedClock;
 use crate::drain::{ClusterApi, ClusterOrder};
-use crate::model::cluster::{Budget, ClusterNode, NodeChange, Pod, PodEnd, PodEndAnswer};
+use crate::model::cluster::{
+    Budget, ClusterNode, EvictionTrial, NodeChange, Pod, PodEnd, PodEndAnswer,
+};
 use crate::model::ids::{ClusterName, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::node_event::NodeEvent;
@@ -292,8 +294,9 @@ impl ClusterApi for Clusters {
     async fn budgets(
         &self,
         cluster: &ClusterName,
-        namespace: &str,
+        namespace: Option<&str>,
     ) -> Result<Vec<Budget>, Refused> {
+        let Some(namespace) = namespace else { return self.all_budgets(cluster).await };
         let namespace = named(namespace)?;
         let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets");
         self.of(cluster)?.budgets(&path).await
@@ -331,6 +334,18 @@ impl ClusterApi for Clusters {
             }
             Err(fault) => marks::of_change(change, marks::outcome(fault, cluster.link.now())),
         }
+    }
+
+    async fn try_eviction(&self, order: ClusterOrder<'_>, pod: &Pod) -> EvictionTrial {
+        let cluster = match self.of(order.cluster) {
+            Ok(cluster) if is_name(&pod.namespace) && is_name(&pod.name) => cluster,
+            _ => return EvictionTrial::Unseen,
+        };
+        let (path, body) = ending::trial(pod);
+        let (call, body) = (ClusterCall::TryEviction, Some((ending::JSON, body)));
+        let ask = Ask { call, path: &path, body, before: Some(order.before) };
+        let answered: Result<_, CallFault> = cluster.link.call(ask).await;
+        ending::tried(answered.map(drop), cluster.link.now())
     }
 
     async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {

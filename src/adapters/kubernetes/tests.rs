@@ -1,4 +1,4 @@
-mod left_alone;
+mod preflight;
 mod taints;
 
 use serde_json::{Value, json};

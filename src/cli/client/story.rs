@@ -13,7 +13,7 @@ use crate::model::action::{ActionKind, RemovalReason};
 use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
 use crate::model::journal::{
-    CHANGED_SINCE_READ, HOOK_KEEPS, NOT_TO_DISRUPT, PODS_STAY, STILL_SERVES,
+    BUDGET_KEEPS, CHANGED_SINCE_READ, HOOK_KEEPS, NOT_TO_DISRUPT, PODS_STAY, STILL_SERVES,
 };
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
@@ -223,9 +223,14 @@ impl Story {
                 Some("the machine was not out of its load balancers by the deadline")
             }
             Some(HOOK_KEEPS) => Some("a webhook refused, or did not agree by the deadline"),
+            Some(BUDGET_KEEPS) => Some("a disruption budget keeps a pod of its node"),
             Some(NOT_TO_DISRUPT) => Some("its node, or a pod there, is to be left alone"),
             Some(PODS_STAY) => Some("pods stayed on its node until the last step was over"),
             _ => None,
+        };
+        let began = match line.code.as_deref() {
+            Some(BUDGET_KEEPS | NOT_TO_DISRUPT) => "did not begin",
+            _ => "was given up",
         };
         let ids = line.entry.as_ref().and_then(|entry| self.entries.get(entry));
         let of = ids.filter(|ids| !ids.is_empty()).map(|ids| format!(" of {}", ranges(ids)));
@@ -238,7 +243,7 @@ impl Story {
         let code = line.code.as_deref().filter(|code| *code != CHANGED_SINCE_READ);
         match step {
             JournalStep::Refused => Some(match given_up {
-                Some(why) => format!("{what} was given up: {why}{}", said(&line.message)),
+                Some(why) => format!("{what} {began}: {why}{}", said(&line.message)),
                 None => format!("{who} refused {what}: {}", code?),
             }),
             JournalStep::PartlyRefused => Some(format!("{who} refused {what} in part: {}", code?)),

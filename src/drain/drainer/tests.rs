@@ -1,5 +1,6 @@
 mod events;
 mod fake;
+mod preflight;
 
 use std::task::{Context, Poll, Waker};
 
@@ -310,9 +311,9 @@ fn two_budgets_of_a_pod_are_named() {
             ("budgets", "more than one budget; leave it one of them"),
         ] {
             let fake = fake(&["a"]);
-            (fake.state().budgets, fake.state().forbidden) = (vec!["first", "second"], forbidden);
             let rig = Rig::new(&fake);
             assert_eq!(rig.drain().await, CallOutcome::Accepted(None));
+            (fake.state().budgets, fake.state().forbidden) = (vec!["first", "second"], forbidden);
             for _ in 0..2 {
                 let said = rig.look().await;
                 let DrainProgress::Running { blocker: Some(say), .. } = said else {
@@ -359,76 +360,4 @@ fn a_machine_without_node_has_nothing_to_drain_and_one_without_cluster_waits() {
         assert_eq!(rig.drainer.release(of_none).await, CallOutcome::NotSent);
         assert!(fake.asked().is_empty());
     });
-}
-
-/// What a drain that did not begin says.
-fn refused(outcome: CallOutcome) -> (Option<Box<str>>, Box<str>) {
-    let CallOutcome::Refused(refused) = outcome else { panic!("{outcome:?}") };
-    (refused.code, refused.message.unwrap())
-}
-
-#[test]
-fn a_node_or_pod_to_be_left_alone_is_not_begun_where_others_may_go_first() {
-    use RemovalReason::{DeleteRequested, Failed, Outdated, Surplus};
-    let begin = |because, node: bool, pods: &[&str]| {
-        let fake = fake(pods);
-        fake.state().node.as_mut().unwrap().do_not_disrupt = node;
-        for pod in &mut fake.state().pods {
-            pod.do_not_disrupt = true;
-        }
-        let mut rig = Rig::new(&fake);
-        rig.target.because = because;
-        let outcome = ready(rig.drain());
-        (outcome, fake.asked())
-    };
-    for because in [Outdated, Surplus] {
-        let (outcome, asked) = begin(because, false, &["job"]);
-        let (code, say) = refused(outcome);
-        assert_eq!(code.as_deref(), Some("DoNotDisrupt"));
-        assert!(
-            say.contains("shop/job of ReplicaSet web") && say.contains("ask its owner"),
-            "{say}"
-        );
-        assert!(asked.is_empty(), "no mark is left: {asked:?}");
-        let (code, say) = refused(begin(because, true, &[]).0);
-        assert_eq!(code.as_deref(), Some("DoNotDisrupt"));
-        assert!(
-            say.starts_with("the node n1: its annotation karpenter.sh/do-not-disrupt"),
-            "{say}"
-        );
-    }
-    for because in [Failed, DeleteRequested] {
-        let (outcome, asked) = begin(because, true, &["job"]);
-        assert_eq!(outcome, CallOutcome::Accepted(None), "nothing else goes in its place");
-        assert_eq!(asked, ["mark true true"]);
-    }
-}
-
-#[test]
-fn a_pod_left_alone_later_holds_the_drain_until_its_owner_lets_it_go() {
-    let fake = fake(&["job", "web"]);
-    let rig = Rig::new(&fake);
-    assert_eq!(ready(rig.drain()), CallOutcome::Accepted(None));
-    fake.state().pods[0].do_not_disrupt = true;
-    let say = runs(DrainFact::EVICT, &ready(rig.look()));
-    assert!(say.contains("shop/job") && say.contains("karpenter.sh/do-not-disrupt"), "{say}");
-    assert_eq!(fake.asked(), ["mark true true", "Evict web"]);
-    // Our mark stands, so the same drain that is asked for anew goes on.
-    assert_eq!(ready(rig.drain()), CallOutcome::Accepted(None));
-    fake.state().pods[0].do_not_disrupt = false;
-    fake.pass(GRACE);
-    ready(rig.look());
-    assert_eq!(fake.asked(), ["mark true true", "Evict job"]);
-}
-
-#[test]
-fn a_cluster_that_shows_no_pods_begins_no_drain_and_one_that_may_not_says_so_later() {
-    let fake = fake(&["web"]);
-    fake.state().unlisted = true;
-    let rig = Rig::new(&fake);
-    assert_eq!(ready(rig.drain()), CallOutcome::NotSent);
-    assert!(fake.asked().is_empty());
-    fake.state().unlisted = false;
-    fake.state().forbidden = "pods";
-    assert_eq!(ready(rig.drain()), CallOutcome::Accepted(None));
 }

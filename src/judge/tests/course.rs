@@ -393,6 +393,7 @@ fn only_what_was_blocked_before_is_gone_without() {
             at: ago(Span::hours(1)),
             until: NOW.plus(Span::hours(1)),
             code: None,
+            message: None,
             retry_at: None,
             now: false,
         };

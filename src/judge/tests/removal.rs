@@ -173,7 +173,16 @@ fn law_6_newest_last() {
             let key = machine(name, Condition::Ready).key();
             let until = NOW.plus(Span::hours(1));
             let (at, code, retry_at) = (NOW, None, None);
-            state.blocked.push(KeyBackOff { key, times: 1, at, until, code, retry_at, now: false });
+            state.blocked.push(KeyBackOff {
+                key,
+                times: 1,
+                at,
+                until,
+                code,
+                message: None,
+                retry_at,
+                now: false,
+            });
         }
     };
     lawful("the others were blocked", &pool().recall(tried).delete("n", Surplus));

@@ -74,6 +74,7 @@ fn law_7_the_end_of_a_wait_is_a_moment_only_where_something_is_tried_again() {
                 times: 1,
                 at,
                 until: again,
+                message: None,
                 code: None,
                 retry_at: None,
                 now: false,

@@ -399,6 +399,7 @@ keys! {
         }
         may {
             code: Option<Box<str>>,
+            message: Option<Box<str>>,
             retry_at: Option<Time>,
             now: bool,
         }

@@ -6,8 +6,8 @@ use super::budgets::{BudgetNumbers, GUARDED, Guard};
 use super::pods::{SimPod, Workload, WorkloadKind};
 use super::state::{Cluster, Due};
 use crate::model::cluster::{
-    Budget, LabelOperator, LabelRequirement, LabelSelector, Pod, PodEnd, PodEndAnswer, PodOwner,
-    PodPhase, Termination,
+    Budget, EvictionTrial, LabelOperator, LabelRequirement, LabelSelector, Pod, PodEnd,
+    PodEndAnswer, PodOwner, PodPhase, Termination,
 };
 use crate::model::time::{Span, Time};
 use crate::world::{Guid, MINUTE, Millis, SECOND};
@@ -48,6 +48,19 @@ impl Cluster {
         }
         self.end(uid, grace, now, by_us);
         PodEndAnswer::Accepted
+    }
+
+    /// What its eviction would be answered. It changes nothing.
+    pub fn try_eviction(&self, uid: &str, now: Millis) -> EvictionTrial {
+        let pod = parse_uid(uid).and_then(|uid| self.pods.get(uid));
+        let asks = |pod: &&SimPod| pod.started && pod.ending.is_none();
+        match pod.filter(asks).and_then(|pod| self.refusal(pod, now)) {
+            Some(PodEndAnswer::BudgetSpent { say, retry_at }) => {
+                EvictionTrial::BudgetSpent { say, retry_at }
+            }
+            Some(PodEndAnswer::TwoBudgets { say }) => EvictionTrial::TwoBudgets { say },
+            _ => EvictionTrial::Allowed,
+        }
     }
 
     fn refusal(&self, pod: &SimPod, now: Millis) -> Option<PodEndAnswer> {
@@ -148,8 +161,8 @@ impl Cluster {
         }
     }
 
-    pub fn budgets_of(&self, namespace: &str, now: Millis) -> Vec<Budget> {
-        if namespace != NAMESPACE {
+    pub fn budgets_of(&self, namespace: Option<&str>, now: Millis) -> Vec<Budget> {
+        if namespace.is_some_and(|namespace| namespace != NAMESPACE) {
             return Vec::new();
         }
         let own = |of: &Workload| {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets what cannot be stops")]
 
 mod taints;
+mod trials;
 mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -247,7 +248,7 @@ fn two_runs_of_one_seed_are_equal() {
             let nodes: Vec<_> = play.cluster.nodes.all().map(|(_, node)| node.view()).collect();
             let pods: Vec<_> =
                 (0..play.born).map(|n| play.cluster.pods_on(vm(n), play.now)).collect();
-            lines.push((nodes, pods, play.cluster.budgets_of("apps", play.now)));
+            lines.push((nodes, pods, play.cluster.budgets_of(None, play.now)));
         });
         (lines, play.cluster.take_news(), play.cluster.moves())
     };
@@ -271,7 +272,7 @@ fn evictions_keep_what_a_budget_asks_for() {
                         PodEndAnswer::BudgetSpent { .. } => refused += 1,
                         other => panic!("{other:?}"),
                     }
-                    for budget in play.cluster.budgets_of("apps", play.now) {
+                    for budget in play.cluster.budgets_of(None, play.now) {
                         assert!(budget.healthy >= budget.desired, "seed {seed}: {budget:?}");
                         assert_eq!(budget.allowed, budget.healthy - budget.desired);
                     }

@@ -1,16 +1,14 @@
 //! The sentence of one machine: what happens to it, or what it waits for, with the numbers, times and people behind it.
 
 mod departure;
+mod given_up;
 mod outdated;
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::api::v1::next_step::keeping_hook;
 use crate::api::v1::wire::Rfc3339;
 use crate::model::action::{Action, MachineClass};
-use crate::model::cluster::DO_NOT_DISRUPT;
 use crate::model::hold::{Hold, HoldReason};
-use crate::model::journal::{HOOK_KEEPS, NOT_TO_DISRUPT, PODS_STAY, STILL_SERVES};
 use crate::model::machine::{Condition, Lifecycle, Machine, Protection};
 use crate::model::plan::MachineReason as Why;
 use crate::model::plan::{Decision, Input, MachineReport};
@@ -18,6 +16,7 @@ use crate::model::quantity::counted;
 use crate::model::rollout::{Rollout, RolloutStage};
 
 use departure::Departure;
+use given_up::given_up;
 use outdated::{OutdatedReason, Short};
 
 pub(super) struct Say<'a> {
@@ -431,30 +430,20 @@ impl Say<'_> {
     }
 
     fn drain_blocked(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let key = self.seen.key();
-        let blocked = self.planned.state.blocked.iter().find(|b| b.key == key);
-        let serves = "it was not out of its load balancers by the deadline";
-        let stayed = "pods stayed on its node until the last step was over";
-        let why = match blocked.and_then(|blocked| blocked.code.as_deref()) {
-            Some(STILL_SERVES) => Some(serves.to_owned()),
-            Some(HOOK_KEEPS) => {
-                let hook = keeping_hook(&self.input.policy.drain.hooks);
-                Some(format!("{hook} refused, or did not agree by the deadline"))
-            }
-            Some(PODS_STAY) => Some(format!("{stayed}, and history names one")),
-            Some(NOT_TO_DISRUPT) => Some(format!(
-                "its node or a pod there has the annotation {DO_NOT_DISRUPT}, and history names it"
-            )),
-            _ => None,
-        };
-        if let Some((blocked, why)) = blocked.zip(why) {
+        let (state, key) = (&self.planned.state, self.seen.key());
+        let both = || state.blocked.iter().chain(&state.key_backoff).filter(|b| b.key == key);
+        let stands = both().find(|known| known.until > self.input.now);
+        let blocked = stands.or_else(|| state.blocked.iter().find(|b| b.key == key));
+        let code = blocked.and_then(|blocked| blocked.code.as_deref());
+        let why = blocked.and_then(|of| given_up(of, &self.input.policy.drain.hooks));
+        if let Some((blocked, (end, why))) = blocked.zip(why) {
             let at = Rfc3339(blocked.at);
-            write!(f, "its drain was given up at {at}: {why}; it stays, and Poolkeeper retries")?;
+            write!(f, "its drain {end} at {at}: {why}; it stays, and Poolkeeper retries")?;
             return self.at_next(f);
         }
         f.write_str("its drain or removal was refused")?;
         if let Some(blocked) = blocked {
-            let code = blocked.code.as_deref().map_or("", |code| code);
+            let code = code.unwrap_or_default();
             let (open, close) = if code.is_empty() { ("", "") } else { (" (", ")") };
             write!(f, " at {}{open}{code}{close}", Rfc3339(blocked.at))?;
         }

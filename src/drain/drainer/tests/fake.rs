@@ -3,7 +3,7 @@
 use super::super::*;
 use crate::drain::samples::{at, pod};
 use crate::model::cluster::{
-    Budget, LabelSelector, NodeTaints, OurTaint, OutTaint, PoolTaint, Termination,
+    Budget, EvictionTrial, LabelSelector, NodeTaints, OurTaint, OutTaint, PoolTaint, Termination,
 };
 
 /// One node and its pods. Every request is written down.
@@ -25,7 +25,8 @@ pub(super) struct FakeState {
     pub volumes: u32,
     /// The pods that a budget keeps.
     pub kept: Vec<&'static str>,
-    /// Budgets that count all pods. If there are any, the cluster evicts none.
+    /// Budgets that count all pods, or those of the application after the colon of their names. If there are any, the
+    /// cluster evicts no pod.
     pub budgets: Vec<&'static str>,
     /// Another client writes the node before our next write.
     pub raced: bool,
@@ -114,23 +115,17 @@ impl ClusterApi for &Fake {
         if state.away || state.unlisted { Err(away()) } else { Ok(state.pods.clone()) }
     }
 
-    async fn budgets(&self, _: &ClusterName, namespace: &str) -> Result<Vec<Budget>, Refused> {
+    async fn budgets(
+        &self,
+        _: &ClusterName,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Budget>, Refused> {
         let mut state = self.state();
-        state.asked.push(format!("budgets of {namespace}"));
+        state.asked.extend(namespace.map(|of| format!("budgets of {of}")));
         if state.forbidden == "budgets" {
             return Err(no_right("budgets"));
         }
-        let budget = |name: &&str| Budget {
-            namespace: namespace.into(),
-            name: (*name).into(),
-            selector: LabelSelector::default(),
-            healthy: 1,
-            desired: 1,
-            allowed: 0,
-            expected: 1,
-            stale: false,
-        };
-        Ok(state.budgets.iter().map(budget).collect())
+        Ok(state.budgets.iter().map(|name| budget(name)).collect())
     }
 
     async fn volumes(&self, _: &ClusterName, _: &NodeName) -> Result<u32, Refused> {
@@ -190,6 +185,23 @@ impl ClusterApi for &Fake {
         CallOutcome::Done
     }
 
+    async fn try_eviction(&self, order: ClusterOrder<'_>, pod: &Pod) -> EvictionTrial {
+        let mut state = self.state();
+        if state.now >= order.before || state.away {
+            return EvictionTrial::Unseen;
+        }
+        state.asked.push(format!("try {}", pod.name));
+        let counting = state.budgets.iter().filter(|name| budget(name).counts(pod)).count();
+        match counting {
+            2.. => EvictionTrial::TwoBudgets { say: "more than one budget".into() },
+            1 if state.kept.contains(&&*pod.name) => EvictionTrial::BudgetSpent {
+                say: "the budget needs 3 and has 3".into(),
+                retry_at: None,
+            },
+            _ => EvictionTrial::Allowed,
+        }
+    }
+
     async fn end_pod(&self, order: ClusterOrder<'_>, pod: &Pod, how: PodEnd) -> PodEndAnswer {
         let mut state = self.state();
         if state.now >= order.before {
@@ -217,6 +229,21 @@ impl ClusterApi for &Fake {
         let is_there = state.node.as_ref().is_some_and(|known| known.name == *node);
         assert!(is_there && cluster.as_str() == "main", "of {node} in {cluster}: {event:?}");
         state.told.push(event.clone());
+    }
+}
+
+fn budget(name: &str) -> Budget {
+    let app = name.split_once(':').map(|(_, app)| ("app".into(), app.into()));
+    let labels = app.into_iter().collect();
+    Budget {
+        namespace: "shop".into(),
+        name: name.into(),
+        selector: LabelSelector { labels, expressions: Vec::new() },
+        healthy: 1,
+        desired: 1,
+        allowed: 0,
+        expected: 2,
+        stale: false,
     }
 }
 

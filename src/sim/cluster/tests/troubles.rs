@@ -34,10 +34,10 @@ fn a_budget_whose_numbers_are_old_allows_nothing_for_some_seconds() {
     let old = |answer: &PodEndAnswer| matches!(answer, PodEndAnswer::BudgetSpent { retry_at, .. } if *retry_at == again);
     let said = play.evict(0);
     assert!(said.iter().any(old), "{said:?}");
-    assert!(play.cluster.budgets_of("apps", play.now).iter().all(|budget| budget.stale));
+    assert!(play.cluster.budgets_of(None, play.now).iter().all(|budget| budget.stale));
     play.cluster.calm_from = play.now;
     assert!(!answers(&play, 0).iter().any(old));
-    assert!(!play.cluster.budgets_of("apps", play.now).iter().any(|budget| budget.stale));
+    assert!(!play.cluster.budgets_of(None, play.now).iter().any(|budget| budget.stale));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_guard_blocks_until_its_time_and_two_budgets_block_too() {
         play.pass(9 * MINUTE);
         let left = play.movable(0);
         let [pod] = &*left else { panic!("{left:?}") };
-        let budgets = play.cluster.budgets_of("apps", play.now);
+        let budgets = play.cluster.budgets_of(None, play.now);
         let counting: Vec<_> = budgets.iter().filter(|budget| budget.counts(pod)).collect();
         assert_eq!(counting.len(), if double { 2 } else { 1 }, "{counting:?}");
         assert!(counting.iter().all(|budget| !budget.never_allows()));
