@@ -153,8 +153,9 @@ fn whole_was_refused(
     refused: &Refused,
 ) {
     let drain = entry.verb() == ActionKind::Drain;
-    // A drain that did not begin says nothing about its machine.
-    if drain && refused.code.is_none() {
+    // A drain that did not begin says nothing about its machine. A busy cluster wants to be asked later.
+    let busy = refused.refusal == Refusal::Throttled;
+    if drain && refused.code.is_none() && !busy {
         return;
     }
     // An accepted request that failed later was not itself refused by the cloud.
@@ -181,10 +182,11 @@ fn names_a_pod(refused: &Refused) -> bool {
     refused.code.as_deref().is_some_and(|code| code == PODS_STAY || NOT_BEGUN.contains(&code))
 }
 
-/// The cluster refused the drain for now, and not for long yet.
+/// The cluster refused the drain for now: it is busy, or something on the node keeps it, and not for long yet.
 fn is_tried_soon(memory: &PoolState, machine: &Machine, refused: &Refused) -> bool {
     let known = memory.key_backoff.iter().find(|known| is(&known.key, machine));
-    refused.refusal == Refusal::Throttled && known.is_none_or(|known| known.times < TRIED_SOON)
+    let soon = refused.code.is_none() || known.is_none_or(|known| known.times < TRIED_SOON);
+    refused.refusal == Refusal::Throttled && soon
 }
 
 fn part_was_refused(

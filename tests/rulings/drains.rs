@@ -103,6 +103,25 @@ fn a_drain_that_is_kept_from_beginning_is_tried_soon_and_others_go_first() {
 }
 
 #[test]
+fn a_drain_that_a_busy_cluster_refuses_waits_longer_each_time_and_never_counts_as_blocked() {
+    let mut pool = nodes();
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        let at = pool.now.minus(Span::seconds(5));
+        let outcome = EntryOutcome::Refused(Refused::plain(Refusal::Throttled));
+        let phase = Phase::Ended { at, accepted: None, outcome };
+        let refused =
+            pool.clone().drain_entry("o1", RemovalReason::Outdated, Span::seconds(6), phase);
+        let turn = refused.plan();
+        let state = &turn.planned.state;
+        assert_eq!(state.blocked, []);
+        waits.push(state.key_backoff[0].until.since(state.key_backoff[0].at).millis() / 1_000);
+        pool = pool.after(&turn, Span::hours(1));
+    }
+    assert_eq!(waits, [30, 60, 120, 240, 480, 900, 900]);
+}
+
+#[test]
 fn a_drain_that_is_kept_from_beginning_for_long_counts_as_blocked() {
     let mut pool = nodes();
     let mut waits = Vec::new();
