@@ -55,7 +55,8 @@ impl LeftSigns {
         }
         let (taints, shields) = (left_taints(truth, view), left_shields(truth, view));
         let out = left_out(truth, view);
-        let all = taints.len() + shields.len() + out.len();
+        let pods = &truth.pods;
+        let all = pods.tainted.len() + pods.shielded.len() + pods.out.len();
         let late = self.taints.late(taints, all, truth.case.now);
         notes.about(10, "nodes keep the taint of those that wait, and wait for nothing", late);
         let late = self.shields.late(shields, all, truth.case.now);
@@ -66,13 +67,13 @@ impl LeftSigns {
 }
 
 impl LateSigns {
-    /// `all`: how many signs are left, of any kind.
+    /// `all`: how many signs there are. Those of machines that do not serve yet may be taken away before.
     fn late(&mut self, left: BTreeSet<Key>, all: usize, now: Time) -> Vec<Key> {
         self.turns.retain(|key, _| left.contains(key));
-        let at_once = u32::try_from(all / A_TURN).unwrap_or(u32::MAX);
+        let before = u32::try_from(all / A_TURN).unwrap_or(u32::MAX);
         let mut late = Vec::new();
         for key in left {
-            let (most, span) = (TAKEN_WITHIN.0.saturating_add(at_once), TAKEN_WITHIN.1);
+            let (most, span) = (TAKEN_WITHIN.0.saturating_add(before), TAKEN_WITHIN.1);
             let first = LeftSign { since: now, turns: 0, most };
             let sign = self.turns.entry(key.clone()).or_insert(first);
             sign.turns = sign.turns.saturating_add(1);
