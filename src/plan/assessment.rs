@@ -9,7 +9,7 @@ use crate::model::time::Time;
 
 use super::backoff::{self, Supply};
 use super::breaker;
-use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
+use super::candidate::{CandidateGroup, MachineCandidate};
 use super::counts::PoolCounts;
 use super::desired;
 use super::journal::Journal;
@@ -164,8 +164,7 @@ fn is_surplus_in_doubt(input: &Input, memory: &PoolState, count: &PoolCounts) ->
 
 fn repairs_left(input: &Input, rows: &[MachineCandidate], count: &PoolCounts) -> i64 {
     let leaving = rows.iter().filter(|row| {
-        let counts =
-            row.because == Some(RemovalReason::Failed) || row.doing == MachineActivity::Returns;
+        let counts = row.because == Some(RemovalReason::Failed) || row.returns();
         row.group == CandidateGroup::Leaving && !row.written_off && counts
     });
     let missing = (count.desired - count.exist).max(0);

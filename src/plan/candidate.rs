@@ -165,6 +165,11 @@ impl MachineCandidate {
         input.facts.autoscaler_removes.contains(&self.machine(input).id)
     }
 
+    /// It is taken back, and its drain has not ended yet.
+    pub const fn returns(&self) -> bool {
+        matches!(self.doing, MachineActivity::Returns)
+    }
+
     /// A request that starts it or switches it off has not ended.
     pub const fn is_changing(&self) -> bool {
         self.returning || self.stopping

@@ -233,9 +233,8 @@ pub(super) fn about_what_is_under_way(basis: &Basis, holds: &mut Holds, sent: &A
     let back: Vec<u32> =
         sent.moved.iter().filter(back).map(|moved| basis.rows[moved.0].index).collect();
     let leaving = |row: &MachineCandidate| {
-        let idle = matches!(row.doing, MachineActivity::Nothing | MachineActivity::Returns);
-        let goes = row.group == CandidateGroup::Leaving && !idle;
-        goes && !back.contains(&row.index)
+        let goes = row.group == CandidateGroup::Leaving && row.doing != MachineActivity::Nothing;
+        goes && !row.returns() && !back.contains(&row.index)
     };
     about(
         basis,
@@ -261,9 +260,7 @@ pub(super) fn about_what_is_under_way(basis: &Basis, holds: &mut Holds, sent: &A
         |n| machines(n as i64, "booting or not ready for long enough yet"),
         None,
     );
-    let ill = |row: &MachineCandidate| {
-        row.group == CandidateGroup::Unready || row.doing == MachineActivity::Returns
-    };
+    let ill = |row: &MachineCandidate| row.group == CandidateGroup::Unready || row.returns();
     about(
         basis,
         holds,

@@ -5,7 +5,7 @@ use crate::model::plan::Input;
 use crate::model::rollout::{PoolState, RepairLimit};
 
 use super::basis::Basis;
-use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
+use super::candidate::{CandidateGroup, MachineCandidate};
 use super::counts::PoolCounts;
 use super::create::Growth;
 use super::identity::is;
@@ -26,9 +26,8 @@ pub(super) fn learn(input: &Input, memory: &mut PoolState, machines: &PoolMachin
     }
     let leaves = |row: &&MachineCandidate| match row.group {
         CandidateGroup::Leaving => {
-            let counts = row.because == Some(RemovalReason::Failed)
-                || row.is_on_its_way()
-                || row.doing == MachineActivity::Returns;
+            let counts =
+                row.because == Some(RemovalReason::Failed) || row.is_on_its_way() || row.returns();
             counts && !row.written_off
         }
         CandidateGroup::Ghost if !row.unlisted => {

@@ -1,26 +1,28 @@
 //! Turns choices into requests: drain first where needed, one batch for a turn's deletes.
 
-use std::collections::BTreeSet;
-
-use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason, Target};
+use crate::model::action::{Action, ActionKind, READ_IS_FRESH, RemovalReason};
 use crate::model::machine::{Condition, Lifecycle, Machine};
-use crate::model::plan::{Input, MachineReason};
+use crate::model::plan::MachineReason;
 use crate::model::quantity::counted;
 
 use super::basis::Basis;
-use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector, RetryWait};
+use super::candidate::{MachineActivity, MachineCandidate, Protector, RetryWait};
 use super::classify::is_dead;
 use super::gate::RolloutClose;
 use super::gray;
 use super::health::lasts_since;
 use super::holds::machines;
 use super::identity::is;
-use super::locks;
 use super::remove::Removals;
-use super::setbacks::{self, ASKED_ONCE_MORE, LISTS_LAG};
+use super::setbacks::{ASKED_ONCE_MORE, LISTS_LAG};
 use super::stop;
 
+mod batches;
 mod reasons;
+mod returns;
+
+use batches::{Batches, put, restore_waits};
+pub(super) use returns::restores;
 
 /// The requests to send, and the new state of each row.
 #[derive(Debug, Default)]
@@ -48,48 +50,9 @@ impl ActionRequests {
     }
 }
 
-/// Machines restored before any is created.
-pub(super) fn restores(input: &Input, row: &MachineCandidate) -> bool {
-    gray::comes_back(input, row) || (leaves_as_surplus(row) && !row.fails)
-}
-
-#[derive(Default)]
-struct Batches {
-    restore: Vec<Target>,
-    delete: Vec<Target>,
-    reimage: Vec<Target>,
-    drain: Vec<Target>,
-    cut: Vec<Target>,
-    off: Vec<Target>,
-    moved: Vec<(usize, Lifecycle, MachineReason)>,
-    awaited: Vec<usize>,
-    /// Lost machines that no restored machine replaces.
-    missing: i64,
-    /// How many failed machines may go on leaving as surplus: with them the pool has more than D.
-    failed_over: i64,
-    /// The deletes are requested a second time, and may be forced.
-    again: bool,
-}
-
-impl Batches {
-    /// How many missing machines this one could make up for if given back. A machine that would fail again makes up for
-    /// none.
-    fn missing_for(&mut self, row: &MachineCandidate) -> i64 {
-        if !(leaves_as_surplus(row) && row.fails) {
-            return self.missing;
-        }
-        self.failed_over -= 1;
-        if self.failed_over >= 0 { 0 } else { self.missing }
-    }
-}
-
-fn leaves_as_surplus(row: &MachineCandidate) -> bool {
-    row.is_on_its_way() && row.because == Some(RemovalReason::Surplus)
-}
-
 pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
     let mut batches = Batches::default();
-    restore(basis, &mut batches);
+    returns::restore(basis, &mut batches);
     if basis.why_not.usable {
         for (row, because) in &removals.picked {
             match removals.cut.contains(row) {
@@ -120,77 +83,6 @@ pub(super) fn build(basis: &Basis, removals: &Removals) -> ActionRequests {
     ActionRequests { actions, moved: batches.moved, awaited: batches.awaited }
 }
 
-fn restore(basis: &Basis, batches: &mut Batches) {
-    let returns = |row: &MachineCandidate| row.doing == MachineActivity::Returns && !row.fails;
-    let returning = basis.rows.iter().zip(0..).filter(|(row, _)| returns(row));
-    batches.awaited = returning.map(|(_, at)| at).collect();
-    batches.missing = basis.count.fill() - batches.awaited.len() as i64;
-    let failed = basis.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
-    batches.failed_over = basis.count.exist + basis.count.failed + failed - basis.count.desired;
-    let replaced = |row: &&MachineCandidate| {
-        row.group == CandidateGroup::Leaving && row.because == Some(RemovalReason::Outdated)
-    };
-    let replaced = basis.rows.iter().filter(replaced).count() as i64;
-    for outdated in [false, true] {
-        // An outdated machine restored in place of one that leaves as outdated would have to leave in turn.
-        let others = if outdated { replaced } else { 0 };
-        for (at, row) in basis.rows.iter().enumerate() {
-            let seen = || row.machine(basis.input).condition != Condition::Unknown;
-            let free = || restores(basis.input, row) && seen() && !restore_waits(basis, row);
-            if batches.missing > others && row.outdated == outdated && free() {
-                call_back(basis, batches, at);
-                batches.missing -= 1;
-            }
-        }
-    }
-    restore_to_replace(basis, batches);
-    if gray::restores_all(basis) {
-        restore_what_was_cut(basis, batches);
-    }
-    let unseen = |row: &MachineCandidate| row.machine(basis.input).condition == Condition::Unknown;
-    let dark =
-        basis.rows.iter().zip(0..).filter(|(row, _)| restores(basis.input, row) && unseen(row));
-    let missing = usize::try_from(batches.missing).unwrap_or(0);
-    batches.awaited.extend(dark.map(|(_, at)| at).take(missing));
-}
-
-/// One that is off is in service once it was started.
-fn call_back(basis: &Basis, batches: &mut Batches, at: usize) {
-    let to = match basis.rows[at].is_off(basis.input) {
-        true => Lifecycle::Standby,
-        false => Lifecycle::InService,
-    };
-    put(basis, &mut batches.restore, at, RemovalReason::Surplus);
-    batches.moved.push((at, to, MachineReason::Restored));
-}
-
-/// A gate of the scale-down failed. What leaves for another reason goes on leaving.
-fn restore_what_was_cut(basis: &Basis, batches: &mut Batches) {
-    for (at, row) in basis.rows.iter().enumerate() {
-        let seen = row.machine(basis.input).condition != Condition::Unknown;
-        let new = !batches.moved.iter().any(|(moved, ..)| *moved == at);
-        if new && seen && gray::comes_back(basis.input, row) && !restore_waits(basis, row) {
-            call_back(basis, batches, at);
-        }
-    }
-}
-
-/// A machine on target that is out of service replaces an outdated one before any is created for that.
-fn restore_to_replace(basis: &Basis, batches: &mut Batches) {
-    let back = batches.moved.iter().map(|(at, ..)| at).chain(&batches.awaited);
-    let back = back.map(|at| &basis.rows[*at]);
-    let mut wanted = gray::replacements(basis, &basis.count.with_back(back));
-    let restored: BTreeSet<usize> = batches.moved.iter().map(|(at, ..)| *at).collect();
-    for (at, row) in basis.rows.iter().enumerate() {
-        let seen = row.machine(basis.input).condition != Condition::Unknown;
-        let fits = gray::comes_back(basis.input, row) && row.is_on_target() && seen;
-        if wanted > 0 && fits && !restored.contains(&at) && !restore_waits(basis, row) {
-            call_back(basis, batches, at);
-            wanted -= 1;
-        }
-    }
-}
-
 /// If our delete failed and its machine stays in deletion too long, request it once more; after a refusal, once its
 /// wait is over.
 fn ask_once_more(basis: &Basis, batches: &mut Batches) {
@@ -214,10 +106,6 @@ fn ask_once_more(basis: &Basis, batches: &mut Batches) {
             batches.again = true;
         }
     }
-}
-
-fn put(basis: &Basis, batch: &mut Vec<Target>, at: usize, because: RemovalReason) {
-    batch.push(Target::of(basis.rows[at].machine(basis.input), because));
 }
 
 /// A machine that stopped long ago has nothing to drain; one that has just stopped may return.
@@ -392,13 +280,6 @@ fn shows_the_past(basis: &Basis, row: &MachineCandidate) -> bool {
     let rollout = basis.memory.rollout.as_ref().filter(|_| basis.rollout.closed.is_none());
     let same = rollout.is_some_and(|rollout| rollout.opened <= row.asked);
     lately && same && is_updated(basis, row) && !row.outdated && !row.is_frozen()
-}
-
-fn restore_waits(basis: &Basis, row: &MachineCandidate) -> bool {
-    let machine = row.machine(basis.input);
-    (basis.why_not.starts_wait && row.is_off(basis.input))
-        || setbacks::restore_waits(basis.input, basis.memory, machine)
-        || locks::forbid_start(basis.input, machine)
 }
 
 fn take_back(basis: &Basis, batches: &mut Batches, at: usize, why: MachineReason) {

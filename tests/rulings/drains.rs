@@ -3,7 +3,7 @@
 use poolkeeper::model::action::{Action, ActionKind, RemovalReason};
 use poolkeeper::model::command::CommandName;
 use poolkeeper::model::ids::{InstanceId, Key};
-use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
+use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
 use poolkeeper::model::machine::{Condition, Lifecycle};
 use poolkeeper::model::plan::{CommandVerb, MachineReason};
 use poolkeeper::model::rollout::{KeyBackOff, PoolState};
@@ -12,7 +12,7 @@ use poolkeeper::model::time::Span;
 use super::kit::{NOW, Pool, blocked, refused};
 
 /// Three old nodes and the machine that stands in for one.
-fn nodes() -> Pool {
+pub fn nodes() -> Pool {
     Pool::new(3, "1", "0").old_ready(3).new_ready(1).nodes()
 }
 
@@ -65,78 +65,6 @@ fn a_blocked_drain_is_set_aside_and_the_next_is_tried() {
     next.now = next.now.plus(Span::minutes(31));
     next.set.read_at = next.now;
     assert_eq!(next.plan().drained(), ["o1"]);
-}
-
-/// The drain of `o1` did not begin: a disruption budget keeps a pod of its node.
-fn kept(pool: Pool) -> Pool {
-    let (code, message) = (Some("DisruptionBudget".into()), Some("the pod shop/web-1: …".into()));
-    let no = Refused { code, message, ..Refused::plain(Refusal::Throttled) };
-    let (at, outcome) = (pool.now.minus(Span::seconds(5)), EntryOutcome::Refused(no));
-    let phase = Phase::Ended { at, accepted: None, outcome };
-    pool.drain_entry("o1", RemovalReason::Outdated, Span::seconds(6), phase)
-}
-
-#[test]
-fn a_drain_that_is_kept_from_beginning_is_tried_soon_and_others_go_first() {
-    let pool = kept(nodes());
-    let turn = pool.plan();
-    assert_eq!(turn.report("o1").lifecycle, Lifecycle::InService);
-    let mut next = pool.clone().after(&turn, Span::seconds(10));
-    next.open.clear();
-    next = next.lifecycle("o1", Lifecycle::InService, Span::seconds(10));
-    let turn = next.plan();
-    assert_eq!(turn.drained(), ["o2"]);
-    turn.says("drainBlocked");
-    let said = &turn.hold("drainBlocked").unwrap().message;
-    assert!(said.ends_with("; o1: the pod shop/web-1: …"), "{said}");
-    let state = &turn.planned.state;
-    let back = &state.key_backoff[0];
-    assert_eq!((back.times, back.until.since(back.at)), (1, Span::seconds(30)));
-    assert_eq!((back.code.as_deref(), state.blocked.len()), (Some("DisruptionBudget"), 0));
-    assert_eq!(back.message.as_deref(), Some("the pod shop/web-1: …"), "it is named meanwhile");
-    next.now = next.now.plus(Span::seconds(40));
-    next.set.read_at = next.now;
-    assert_eq!(next.plan().drained(), ["o1"], "a candidate like any other");
-    // A person who asks to retry does not wait for it.
-    let retried = pool.after(&turn, Span::seconds(1)).ask(CommandVerb::Retry).plan();
-    assert_eq!(retried.planned.state.key_backoff[0].times, 0);
-}
-
-#[test]
-fn a_drain_that_a_busy_cluster_refuses_waits_longer_each_time_and_never_counts_as_blocked() {
-    let mut pool = nodes();
-    let mut waits = Vec::new();
-    for _ in 0..7 {
-        let at = pool.now.minus(Span::seconds(5));
-        let outcome = EntryOutcome::Refused(Refused::plain(Refusal::Throttled));
-        let phase = Phase::Ended { at, accepted: None, outcome };
-        let refused =
-            pool.clone().drain_entry("o1", RemovalReason::Outdated, Span::seconds(6), phase);
-        let turn = refused.plan();
-        let state = &turn.planned.state;
-        assert_eq!(state.blocked, []);
-        waits.push(state.key_backoff[0].until.since(state.key_backoff[0].at).millis() / 1_000);
-        pool = pool.after(&turn, Span::hours(1));
-    }
-    assert_eq!(waits, [30, 60, 120, 240, 480, 900, 900]);
-}
-
-#[test]
-fn a_drain_that_is_kept_from_beginning_for_long_counts_as_blocked() {
-    let mut pool = nodes();
-    let mut waits = Vec::new();
-    for _ in 0..7 {
-        let turn = kept(pool.clone()).plan();
-        let state = &turn.planned.state;
-        let back = state.blocked.first().unwrap_or(&state.key_backoff[0]);
-        waits.push((back.until.since(back.at).millis() / 1_000, back.times));
-        pool = pool.after(&turn, Span::hours(7));
-    }
-    assert_eq!(
-        waits,
-        [(30, 1), (60, 2), (120, 3), (240, 4), (480, 5), (1_800, 1), (3_600, 2)],
-        "then a rollout may end without it"
-    );
 }
 
 #[test]
@@ -304,6 +232,23 @@ fn one_that_was_given_back_is_no_promise_before_its_drain_is_known_to_have_ended
     assert_eq!(serve(pool.clone().drain_open("n3", RemovalReason::Surplus)), (2, 2));
     let ended = pool.drain_ended("n3", RemovalReason::Surplus, EntryOutcome::Withdrawn);
     assert_eq!(serve(ended), (3, 3));
+}
+
+#[test]
+fn one_that_is_given_back_keeps_others_from_being_repaired_until_its_drain_has_ended() {
+    let repaired = |of: &dyn Fn(Pool) -> Pool| {
+        let pool = Pool::new(4, "1", "1").settled().new_ready(3).new_failed(1).nodes();
+        let pool = of(pool.policy(|draft| draft.repair.max_at_once = 1));
+        let (targets, before) = (pool.targets(&["n3"], RemovalReason::Surplus), NOW);
+        let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
+        let at = NOW.minus(Span::seconds(5));
+        let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
+        let pool = pool.lifecycle("n3", Lifecycle::InService, Span::seconds(5));
+        pool.entry(restore, Span::seconds(30), done).plan().drained().len()
+    };
+    assert_eq!(repaired(&|pool| pool.drain_open("n3", RemovalReason::Failed)), 0);
+    let ended = |pool: Pool| pool.drain_ended("n3", RemovalReason::Failed, EntryOutcome::Withdrawn);
+    assert_eq!(repaired(&ended), 1);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod autoscaler;
 mod balanced;
+mod begins;
 mod budgets;
 mod capacity;
 mod carrying_on;
