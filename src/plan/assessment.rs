@@ -163,11 +163,13 @@ fn is_surplus_in_doubt(input: &Input, memory: &PoolState, count: &PoolCounts) ->
 }
 
 fn repairs_left(input: &Input, rows: &[MachineCandidate], count: &PoolCounts) -> i64 {
-    let leaving = rows.iter().filter(|row| {
-        let counts = row.because == Some(RemovalReason::Failed) || row.returns();
-        row.group == CandidateGroup::Leaving && !row.written_off && counts
-    });
-    let missing = (count.desired - count.exist).max(0);
+    let failed = |row: &MachineCandidate| {
+        row.group == CandidateGroup::Leaving && row.because == Some(RemovalReason::Failed)
+    };
+    // One that is on its way back was perhaps taken as failed, and does not serve yet.
+    let leaving =
+        rows.iter().filter(|row| (failed(row) && !row.written_off) || row.is_on_its_way_back());
+    let missing = (count.desired - count.exist + count.returning).max(0);
     let unreplaced = (leaving.count() as i64).min(missing);
     i64::from(input.policy.repair.max_at_once) - unreplaced
 }

@@ -165,6 +165,11 @@ impl MachineCandidate {
         input.facts.autoscaler_removes.contains(&self.machine(input).id)
     }
 
+    /// It is being taken back, and is not in service yet.
+    pub const fn is_on_its_way_back(&self) -> bool {
+        self.returns() || matches!(self.doing, MachineActivity::TakeBack)
+    }
+
     /// It is taken back, and its drain has not ended yet.
     pub const fn returns(&self) -> bool {
         matches!(self.doing, MachineActivity::Returns)

@@ -200,7 +200,8 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
         }
         return;
     };
-    let named_now = is_named_now(basis, row);
+    // While an answer is in doubt only repair goes on, and it waits for its drain.
+    let named_now = is_named_now(basis, row) && !basis.journal.in_doubt;
     let waits_no_more = named_now || dies_waiting(basis, row, machine);
     // A wanted drain runs to its end, except on a machine that nothing runs on, or whose loss is accepted.
     if row.doing == MachineActivity::Draining && !waits_no_more {
