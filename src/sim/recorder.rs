@@ -204,7 +204,7 @@ impl SimStage {
         // Over-provisioned machines leave by themselves, and no reader knows in advance which: if the cloud removed a
         // listed one, an unlisted one stays.
         let mut extras = sizes.extras;
-        let (mut swapped, mut not_listed) = (0, Vec::new());
+        let (mut swapped, mut not_listed) = (Vec::new(), Vec::new());
         let shown = self.showed.iter().map(|row| {
             // If no source gives the time, use our own observation.
             let since = row.since.or_else(|| records.since(&row.text));
@@ -229,7 +229,9 @@ impl SimStage {
             let unseen = |row: &&mut ListingRow| {
                 brief.deleting && !row.leaving && !self.touched.contains_key(&brief.vm)
             };
-            swapped += usize::from(listed.as_ref().is_some_and(unseen));
+            if listed.as_ref().is_some_and(unseen) {
+                swapped.push(all.len());
+            }
             if listed.is_none() && !brief.deleting {
                 not_listed.push(all.len());
             }
@@ -250,7 +252,10 @@ impl SimStage {
             });
         }
         not_listed.retain(|at| all.get(*at).is_some_and(|real| !real.unheard));
-        for at in not_listed.into_iter().take(swapped) {
+        // What comes in the place of one may be there already, or be on its way.
+        let on_their_way = swapped.len().saturating_sub(not_listed.len());
+        not_listed.truncate(swapped.len());
+        for at in not_listed.into_iter().chain(swapped.into_iter().take(on_their_way)) {
             if let Some(real) = all.get_mut(at) {
                 real.unheard = true;
             }
