@@ -120,7 +120,8 @@ fn class(row: &MachineCandidate, why: MachineReason) -> MachineClass {
             | MachineReason::RemovedSurplus
     );
     match row.group {
-        CandidateGroup::Ghost | CandidateGroup::Leaving => MachineClass::Deleting,
+        CandidateGroup::Ghost => MachineClass::Deleting,
+        CandidateGroup::Leaving if !row.returns() => MachineClass::Deleting,
         CandidateGroup::Updating => MachineClass::Updating,
         CandidateGroup::Gray => MachineClass::ScalingDown,
         CandidateGroup::Unknown => MachineClass::Unknown,

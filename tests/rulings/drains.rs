@@ -1,6 +1,6 @@
 //! Machines on their way out: drained first, refused, stuck, or no longer wanted gone.
 
-use poolkeeper::model::action::{Action, ActionKind, RemovalReason};
+use poolkeeper::model::action::{Action, ActionKind, MachineClass, RemovalReason};
 use poolkeeper::model::command::CommandName;
 use poolkeeper::model::ids::{InstanceId, Key};
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal};
@@ -225,6 +225,7 @@ fn one_that_was_given_back_is_no_promise_before_its_drain_is_known_to_have_ended
         let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
         let pool = pool.lifecycle("n3", Lifecycle::InService, Span::seconds(5));
         let turn = pool.entry(restore, Span::seconds(30), done).plan();
+        assert_eq!(turn.report("n3").class, MachineClass::Current, "it is not said to be deleted");
         let numbers = turn.planned.report.numbers;
         (numbers.available, numbers.committed)
     };
