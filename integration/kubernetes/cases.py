@@ -12,7 +12,7 @@ from workloads import Workloads
 
 # The machines of each case's set.
 SETS = {"main": 12, "blocked": 3, "twice": 3, "blind": 3, "gone": 3, "unreachable": 4, "dying": 4, "away": 3,
-        "undisrupted": 4, **dict.fromkeys(SHIELDED, 1), "own": 3, "killed": 6}
+        "undisrupted": 4, **dict.fromkeys(SHIELDED, 1), "scaled": 2, "own": 3, "killed": 6}
 # Of the full form alone.
 FULL_SETS = {"crowded": 6}
 # Those whose daemon is killed or ended.
@@ -70,6 +70,8 @@ def prepare(stage):
     for name in SHIELDED:
         stage.workloads[name].deployment("web", 2)
         stage.workloads[name].budget("web", "web", minAvailable=2)
+    stage.workloads["scaled"].deployment("web", 6)
+    stage.workloads["scaled"].budget("web", "web", minAvailable=5)
     stage.workloads["away"].deployment("still", 2)
     stage.workloads["away"].budget("allows-nothing", "still", minAvailable=2)
     stage.workloads["blind"].deployment("web", 3)

@@ -9,6 +9,7 @@ import time
 import traceback
 
 import annotations
+import autoscaler
 import cases
 import compare
 import kills
@@ -21,7 +22,7 @@ from witness import Calls, judge_nodes, judge_pods
 
 # What runs beside each other first, beside kills and size, and what then has the cluster for itself.
 BESIDE = (cases.rolls, cases.blocked, cases.twice, cases.blind, silent.gone, silent.unreachable, silent.dying,
-          annotations.undisrupted, annotations.shielded, own.own)
+          annotations.undisrupted, annotations.shielded, autoscaler.scaled, own.own)
 AFTER = (cases.doctor, cases.apiserver)
 # What only the full form plays.
 FULL = (compare.compare, compare.crowded)
