@@ -269,7 +269,8 @@ impl Taker<'_> {
     fn is_irreplaceable(&self, rule: Rule) -> bool {
         let supply = &self.basis.why_not.supply;
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
-        let left = self.basis.count.exist - gone - 1;
+        // What is not given back yet may not serve again.
+        let left = self.basis.count.exist - self.basis.count.returning - gone - 1;
         let shut = supply.shut.is_some() && left < self.basis.count.desired;
         let owed = supply.owed && rule.available && left < self.basis.count.desired - 1;
         rule.exists && (shut || owed)
