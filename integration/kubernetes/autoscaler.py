@@ -11,8 +11,8 @@ from witness import Audit, code, evicted_uid, is_eviction, moment, puts_mark
 REMOVES = {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}
 # Machines that it adds, and one of all goes.
 MORE = 1
-# Seconds for which it drains its node at least: some of our turns see it.
-DRAINS = 30
+# Seconds for which it drains its node at least: our next turn may be a minute away.
+DRAINS = 90
 
 
 def scaled(stage, table):
@@ -24,17 +24,21 @@ def scaled(stage, table):
     stage.emulator.happen(name, None, {"setCapacity": first + MORE})
     wait("the machines of the autoscaler come", lambda: stage.emulator.set(name)["ready"] == first + MORE, 60, 0.5)
     old = wait("they are nodes", lambda: len(stage.nodes_of(name)) == first + MORE and set(stage.nodes_of(name)), 60, 0.5)
-    size = lambda: stage.home_of(name).daemon.metrics().get("poolkeeper_pool_desired_machines", {}).get(f'{{pool="{name}"}}')
-    wait("the daemon takes their number for the size", lambda: size() == first + MORE, 180, 1)
     mark = stage.emulator.mark()
+    # A pool file that changes is followed at once, by a turn that reads the capacity.
     roll("2.0.0")
     wait("a new node comes", lambda: set(stage.nodes_of(name)) - old, PATIENCE, 0.5)
+    size = stage.home_of(name).daemon.metrics()["poolkeeper_pool_desired_machines"].get(f'{{pool="{name}"}}')
+    if size != first + MORE:
+        raise Failed(f"the autoscaler wants {first + MORE} machines, and the size is {size}")
     node = take(stage, name, old)
     since, instance = time.time(), stage.nodes_of(name)[node]["spec"]["providerID"].rsplit("/", 1)[-1]
     left = len(old & set(stage.nodes_of(name)))
     drained = lambda: not any(pod["spec"].get("nodeName") == node and evict(stage, pod) for pod in stage.pods_of(name, "web"))
     wait(f"the autoscaler drains {node}", drained, PATIENCE, 1)
     time.sleep(max(0, since + DRAINS - time.time()))
+    if node not in stage.nodes_of(name) or node in stage.marked(name):
+        raise Failed(f"{node}, which the autoscaler removes, was not left alone")
     stage.emulator.happen(name, instance, {"delete": None})
     until = time.time()
     wait("its node goes", lambda: node not in stage.nodes_of(name), 60, 0.5)
@@ -47,8 +51,8 @@ def scaled(stage, table):
 
 
 def take(stage, name, old):
-    """Its taint, on an old node of which no drain of ours has begun: such a drain goes on."""
-    for node in sorted(old, reverse=True):
+    """Its taint, on the node that we would drain next. A drain of ours that has begun goes on."""
+    for node in sorted(old):
         if node in stage.nodes_of(name) and node not in stage.marked(name):
             stage.client.patch("nodes", node, {"spec": {"taints": [{**REMOVES, "value": str(int(time.time()))}]}})
             time.sleep(2)
