@@ -241,8 +241,8 @@ pub(super) fn keeps_node(policy: &NodeDrainPolicy, pods: &[Pod]) -> Option<Strin
     ))
 }
 
-/// The pods that a drain would ask to end and that budgets count, those that they keep best first.
-pub(super) fn leaving_first<'p>(policy: &NodeDrainPolicy, pods: &'p [Pod]) -> Vec<&'p Pod> {
+/// The pods that a drain would evict and that a budget may keep, ready ones first: it keeps those longest.
+pub(super) fn pods_to_try<'p>(policy: &NodeDrainPolicy, pods: &'p [Pod]) -> Vec<&'p Pod> {
     let ends = |pod: &&Pod| {
         let runs = pod.ending.is_none() && !pod.is_finished() && pod.phase != PodPhase::Pending;
         runs && fate(policy, Rung::Evict, pod) == PodFate::Ends

@@ -4,7 +4,7 @@
 //! Only machines that can wait are looked at. One that failed, or that a person asked to delete, is drained as far as
 //! it goes. A pool that deletes pods in the end drains in any case: nothing keeps a pod for ever there.
 
-use super::ladder::{keeps_node, leaving_first};
+use super::ladder::{keeps_node, pods_to_try};
 use super::{ClusterApi, ClusterOrder};
 use crate::act::{CallOutcome, DrainRequest};
 use crate::model::action::RemovalReason;
@@ -41,7 +41,7 @@ pub(super) async fn look<K: ClusterApi>(
     if let Some(say) = keeps_node(request.policy, &pods) {
         return Some(keeps(say));
     }
-    let asked: Vec<&Pod> = leaving_first(request.policy, &pods);
+    let asked: Vec<&Pod> = pods_to_try(request.policy, &pods);
     if asked.is_empty() {
         return None;
     }

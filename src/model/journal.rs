@@ -42,6 +42,11 @@ pub const BUDGET_KEEPS: &str = "DisruptionBudget";
 /// Code of a drain that a hook refused, or did not end by the deadline.
 pub const HOOK_KEEPS: &str = "Hook";
 
+/// Whether a drain that was refused with this code did not begin: nothing was written to its node.
+pub fn drain_did_not_begin(code: Option<&str>) -> bool {
+    matches!(code, Some(NOT_TO_DISRUPT | BUDGET_KEEPS))
+}
+
 /// Azure's code when the set's etag differs from the one in the write.
 const VERSION_MOVED: &str = "PreconditionFailed";
 

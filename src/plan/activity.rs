@@ -58,8 +58,8 @@ pub(super) fn follow_entries(
         row.became = became(machine, last);
         // It was given back before the end of its drain was known.
         let drains = |touch: &Touch| touch.verb == ActionKind::Drain && touch.ended.is_none();
-        let back = idle && row.became.is_none() && last.verb == ActionKind::Restore;
-        if back && touches.iter().any(drains) {
+        let returns = idle && row.became.is_none() && last.verb == ActionKind::Restore;
+        if returns && touches.iter().any(drains) {
             row.doing = MachineActivity::Returns;
         }
         if last.took_it() {

@@ -41,7 +41,7 @@ pub(super) fn about_machines(basis: &Basis, holds: &mut Holds, removals: &Remova
             holds,
             reason,
             |row| kinds(input, row)[kind],
-            |n| machines(n as i64, say) + &keeper(basis, kind),
+            |n| machines(n as i64, say) + &kept_by(basis, reason, kind),
             verb,
         );
     }
@@ -80,16 +80,21 @@ const KINDS: [(HoldReason, &str, Option<CommandName>); 7] = [
     (HoldReason::StuckDelete, "deleting for longer than the deadline", Some(CommandName::Abandon)),
 ];
 
-/// The place in [`KINDS`] of machines that are tried again.
-const TRIED_LATER: usize = 5;
+/// It is back in service until its next try.
+fn is_tried_later(row: &MachineCandidate) -> bool {
+    row.tried_later && row.group.exists() && row.kept != Protector::Exception
+}
 
-/// What keeps the first of them, if that is known: one name is enough to begin with.
-fn keeper(basis: &Basis, kind: usize) -> String {
+/// What keeps the first of those that are tried later, if that is known: one name is enough to begin with.
+fn kept_by(basis: &Basis, reason: HoldReason, kind: usize) -> String {
+    if reason != HoldReason::DrainBlocked {
+        return String::new();
+    }
     let (input, memory) = (basis.input, basis.memory);
-    let mut rows = basis.rows.iter().filter(|row| kind == TRIED_LATER && kinds(input, row)[kind]);
+    let mut rows = basis.rows.iter().filter(|row| is_tried_later(row) && kinds(input, row)[kind]);
     let named = rows.find_map(|row| {
         let machine = row.machine(input);
-        Some((&machine.id, setbacks::keeper(input, memory, machine)?))
+        Some((&machine.id, setbacks::kept_by(input, memory, machine)?))
     });
     named.map_or(String::new(), |(id, say)| format!("; {id}: {say}"))
 }
@@ -105,7 +110,7 @@ fn kinds(input: &Input, row: &MachineCandidate) -> [bool; KINDS.len()] {
         kept(Protector::OnDelete),
         kept(Protector::UpdateFailed),
         kept(Protector::Exception),
-        row.tried_later && row.group.exists() && row.kept != Protector::Exception,
+        is_tried_later(row),
         row.is_stuck() && !row.written_off,
     ]
 }

@@ -111,10 +111,8 @@ struct Taker<'a> {
     exist: Vec<i64>,
     zone_order: &'a [u16],
     taken: Vec<bool>,
-    /// Rows drained for an in-place update. Like the next number, it is fixed within a turn.
+    /// Rows drained for an in-place update.
     drained: i64,
-    /// Rows that return to service.
-    coming: i64,
     over_low: i64,
     /// How many that serve may leave service as surplus now.
     cuts: i64,
@@ -157,7 +155,6 @@ fn pick(basis: &Basis) -> Removals {
         zone_order,
         taken: vec![false; rows.len()],
         drained: rows.iter().filter(|row| is_drained_to_update(row)).count() as i64,
-        coming: rows.iter().filter(|row| is_coming_back(row)).count() as i64,
         over_low: 0,
         cuts: gray::step(basis).map_or(0, |step| i64::from(step.cut)),
         out,
@@ -188,11 +185,6 @@ fn pick(basis: &Basis) -> Removals {
 
 const fn movable(row: &MachineCandidate) -> bool {
     !(row.is_untouchable() || row.is_waiting() || row.is_changing())
-}
-
-/// An earlier plan takes it back and its node is not yet back: no machine leaves in its place before it serves.
-fn is_coming_back(row: &MachineCandidate) -> bool {
-    row.group.exists() && row.doing == MachineActivity::TakeBack
 }
 
 /// A machine drained for an update may still be removed instead: do not count on it before its update.
@@ -456,7 +448,7 @@ impl Taker<'_> {
     /// How many machines exist above the allowed number, after each pick.
     fn existing_too_many(&self, bound: i64) -> i64 {
         let gone = self.rows_taken(|row| row.group.exists()) + self.drained_to_update();
-        self.basis.count.exist - gone - self.coming - bound
+        self.basis.count.exist - gone - self.basis.count.returning - bound
     }
 
     fn drained_to_update(&self) -> i64 {
@@ -477,7 +469,7 @@ impl Taker<'_> {
     /// How many machines are above the allowed number, before any limit.
     fn too_many(&mut self, bound: i64) -> i64 {
         let c = self.basis.count;
-        let staying_out = self.drained_to_update() + self.coming;
+        let staying_out = self.drained_to_update() + self.basis.count.returning;
         let removed = self.out.picked.len() as i64 + staying_out;
         let capacity = i64::from(self.basis.input.set.capacity);
         let there = (c.exist + c.failed - removed - bound).max(0);

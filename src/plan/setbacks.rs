@@ -3,7 +3,7 @@
 use crate::model::action::{ActionKind, RemovalReason, Target};
 use crate::model::ids::Key;
 use crate::model::journal::{
-    BUDGET_KEEPS, Entry, EntryOutcome, NOT_TO_DISRUPT, PODS_STAY, Phase, Refusal, Refused,
+    Entry, EntryOutcome, PODS_STAY, Phase, Refusal, Refused, drain_did_not_begin,
 };
 use crate::model::machine::Machine;
 use crate::model::plan::Input;
@@ -24,9 +24,6 @@ const PASSING: (Span, Span) = (Span::seconds(30), Span::minutes(15));
 /// A drain that was kept from beginning so often waits as one that was given up.
 // 5: with waits that double from 30 s, about as long as a drain evicts pods.
 const TRIED_SOON: u32 = 5;
-
-/// Codes of drains that did not begin.
-const NOT_BEGUN: [&str; 2] = [BUDGET_KEEPS, NOT_TO_DISRUPT];
 
 /// After this many refusals in a row, our own requests no longer disturb a delete.
 const OVERTAKEN: u32 = 2;
@@ -179,7 +176,8 @@ fn whole_was_refused(
 
 /// Its message says what is on the node that keeps it.
 fn names_a_pod(refused: &Refused) -> bool {
-    refused.code.as_deref().is_some_and(|code| code == PODS_STAY || NOT_BEGUN.contains(&code))
+    let code = refused.code.as_deref();
+    code == Some(PODS_STAY) || drain_did_not_begin(code)
 }
 
 /// The cluster refused the drain for now: it is busy, or something on the node keeps it, and not for long yet.
@@ -284,13 +282,13 @@ fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try:
         Some(least) => at.plus(wait(LASTING, times).max(least)),
         None => at.plus(wait(PASSING, times)),
     };
-    let stays = |code: &&str| aside.is_some() || NOT_BEGUN.contains(code);
+    let stays = aside.is_some() || drain_did_not_begin(refused.code.as_deref());
     let back_off = KeyBackOff {
         key: machine.key(),
         times,
         at,
         until: until.max(refused.retry_at.unwrap_or(until)),
-        code: refused.code.as_deref().filter(stays).map(Into::into),
+        code: refused.code.clone().filter(|_| stays),
         message: refused.message.clone().filter(|_| names_a_pod(refused)),
         retry_at: refused.retry_at.filter(|_| aside.is_none()),
         now,
@@ -363,15 +361,14 @@ fn is_still_doubted(input: &Input, machine: &Machine) -> bool {
 
 /// This machine's wait passes by itself, and no other goes in its place: no drain of it is blocked.
 pub(super) fn is_passing(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
-    let of_drain =
-        |known: &&KeyBackOff| known.code.as_deref().is_some_and(|code| NOT_BEGUN.contains(&code));
+    let of_drain = |known: &&KeyBackOff| drain_did_not_begin(known.code.as_deref());
     let waiting = memory.blocked.iter().chain(memory.key_backoff.iter().filter(of_drain));
     let mut waiting = waiting.filter(|known| known.until > input.now);
     !waiting.any(|known| is(&known.key, machine))
 }
 
 /// What on its node kept the drain of this machine, as the cluster or the drain said it.
-pub(super) fn keeper<'m>(
+pub(super) fn kept_by<'m>(
     input: &Input,
     memory: &'m PoolState,
     machine: &Machine,

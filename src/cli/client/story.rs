@@ -14,6 +14,7 @@ use crate::model::command::CommandName;
 use crate::model::hold::HoldReason;
 use crate::model::journal::{
     BUDGET_KEEPS, CHANGED_SINCE_READ, HOOK_KEEPS, NOT_TO_DISRUPT, PODS_STAY, STILL_SERVES,
+    drain_did_not_begin,
 };
 use crate::model::machine::Condition;
 use crate::model::plan::RolloutPhase;
@@ -228,9 +229,9 @@ impl Story {
             Some(PODS_STAY) => Some("pods stayed on its node until the last step was over"),
             _ => None,
         };
-        let began = match line.code.as_deref() {
-            Some(BUDGET_KEEPS | NOT_TO_DISRUPT) => "did not begin",
-            _ => "was given up",
+        let end = match drain_did_not_begin(line.code.as_deref()) {
+            true => "did not begin",
+            false => "was given up",
         };
         let ids = line.entry.as_ref().and_then(|entry| self.entries.get(entry));
         let of = ids.filter(|ids| !ids.is_empty()).map(|ids| format!(" of {}", ranges(ids)));
@@ -243,7 +244,7 @@ impl Story {
         let code = line.code.as_deref().filter(|code| *code != CHANGED_SINCE_READ);
         match step {
             JournalStep::Refused => Some(match given_up {
-                Some(why) => format!("{what} {began}: {why}{}", said(&line.message)),
+                Some(why) => format!("{what} {end}: {why}{}", said(&line.message)),
                 None => format!("{who} refused {what}: {}", code?),
             }),
             JournalStep::PartlyRefused => Some(format!("{who} refused {what} in part: {}", code?)),

@@ -17,13 +17,16 @@ use crate::model::journal::{Entry, EntryOutcome};
 use crate::model::machine::{Condition, Lifecycle, Machine};
 use crate::model::policy::{Method, OnFailure, UnconfirmedFall};
 use crate::model::rollout::{
-    GoodRevision, ModelBackOff, RolloutCause, RolloutEnding, RolloutStage,
+    GoodRevision, KeyBackOff, ModelBackOff, RolloutCause, RolloutEnding, RolloutStage,
 };
 use crate::model::size::OnGateFail;
 use crate::model::time::{Span, Time};
 
 /// Turns within which a machine or model is put back after its reason ended.
 const PUT_BACK_WITHIN: u32 = 2;
+
+/// Time within which a refused return is tried again, unless the answer asked for longer.
+const TRIED_WITHIN: Span = Span::minutes(15);
 
 /// Time within which load balancers send connections again to a machine that is in service.
 // 2 h: a machine that hangs in its deletion may block every write of its load balancer for 90 minutes.
@@ -141,8 +144,10 @@ fn owed(truth: &Truth, view: &View) -> Vec<Key> {
 
 /// The cluster or the cloud refused to take it back, and the next try is not due.
 fn waits(view: &View, key: &Key) -> bool {
+    let short = |known: &KeyBackOff| view.at.since(known.at) <= TRIED_WITHIN;
+    let asked = |known: &KeyBackOff| known.retry_at.is_some_and(|at| at > view.at);
     let mut known = view.case.planned.state.restore_backoff.iter();
-    known.any(|known| known.key == *key && known.until > view.at)
+    known.any(|of| of.key == *key && of.until > view.at && (short(of) || asked(of)))
 }
 
 /// A gate of the scale-down failed, and what the document returns for that is still out of service.
