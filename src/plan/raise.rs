@@ -20,7 +20,7 @@ use super::counts::PoolCounts;
 use super::create::{self, Growth};
 use super::desired;
 use super::holds::{Holds, machines};
-use super::journal::Touch;
+use super::journal::{self, Touch};
 use super::locks;
 use super::model;
 use super::next_check::SOON;
@@ -30,6 +30,10 @@ use super::version;
 /// Longest wait for a number that counts our deletes.
 // 2 min: reads lag behind a write by less; a delete counted longer counts until it ends, or machines are lacking.
 const DELETES_SHOW: Span = Span::minutes(2);
+
+/// A machine may be listed this much later than others of its raise.
+// 2 min: listings lack new machines for seconds to minutes.
+const BIRTHS_SHOW: Span = Span::minutes(2);
 
 /// After this many tries without a machine, if no more may be requested, an operator may reset the capacity; the tries
 /// continue.
@@ -73,7 +77,8 @@ pub(super) fn choose(
         hold_drift(basis, lacking, &number, holds);
     }
     // Repeating the number requests all lacking machines: wait for the result of the last raise first.
-    let repeats = lacking > 0 && to == Some(number.from) && count.pending > 0;
+    let comes = count.pending > 0 || brings_births(basis);
+    let repeats = lacking > 0 && to == Some(number.from) && comes;
     let lacks = lacking > 0 || number.lacking() > 0;
     if repeats || (lacks && waits_for_births(basis)) {
         to = None;
@@ -230,9 +235,19 @@ fn unseen_room(basis: &Basis) -> i64 {
         leaves && (goes || (row.shown_deleting && !row.unlisted)) && !row.written_off
     };
     let going = rows.iter().filter(going).count() as i64;
-    let stays = count.exist + count.failed + count.gray;
-    let counted = going.min(i64::from(input.set.capacity) - stays);
+    let over = i64::from(input.set.capacity) - (count.exist + count.failed + count.gray);
+    // A raise from a number that counted such a delete brought one more than it asked for.
+    let unborn = if brings_births(basis) { over } else { 0 };
+    let counted = going.min(over).max(unborn);
     if counted > 0 { count.ceiling - count.live - counted } else { i64::MAX }
+}
+
+/// The last raise brought a machine so recently that others of it may not be listed yet.
+fn brings_births(basis: &Basis) -> bool {
+    let Basis { input, rows, .. } = *basis;
+    let young = rows.iter().filter(|row| row.group == CandidateGroup::Young);
+    let mut born = young.map(|row| journal::born(input, row.machine(input)));
+    born.any(|born| input.now.since(born) < BIRTHS_SHOW)
 }
 
 /// This turn's raise shows how the set counts deletes.

@@ -412,3 +412,18 @@ fn a_number_that_brought_nothing_waits_for_what_is_being_deleted() {
     let lacks = deleting(5, true);
     assert!(lacks.hold("capacityLags").is_none(), "one lacks that is not being deleted");
 }
+
+#[test]
+fn a_raise_that_may_have_brought_one_more_than_it_asked_for_leaves_room_for_that_one() {
+    // The number counted a delete when it was raised to five. Four are listed, and a fifth may come.
+    let young = |age| {
+        let pool = Pool::new(3, "3", "0").old_ready(3).new_young(1).capacity(5);
+        let pool = pool.set(|set| set.orchestration = Orchestration::Flexible);
+        pool.edit("n1", |m| (m.created, m.imaged) = (NOW.minus(age), NOW.minus(age))).state(|s| {
+            (s.desired.explained, s.desired.shown) = (5, 5);
+            s.desired.shown_since = Some(NOW.minus(Span::minutes(15)));
+        })
+    };
+    assert_eq!(young(Span::seconds(40)).plan().raise(), Some((5, 6)));
+    assert_eq!(young(Span::minutes(3)).plan().raise(), Some((5, 7)), "it would be listed");
+}
