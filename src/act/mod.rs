@@ -225,7 +225,8 @@ pub trait ChangeCluster {
     /// refuses.
     fn show_signs(&self, request: SignsRequest<'_>) -> impl Future<Output = SignsOutcome> + Send;
 
-    /// Delete the nodes that outlast their machines for so long, and never one that is ready. Returns why one was not.
+    /// Nodes that outlast their machines: put those whose machines we deleted out of service, and delete each after so
+    /// long; never one that is ready. Returns why one was not.
     fn remove_gone(
         &self,
         request: GoneRequest<'_>,

@@ -1,18 +1,32 @@
-//! Deletes nodes that outlast their machines. How long one does is counted by this process alone: one that begins anew
+//! Nodes that outlast their machines: pods of those that we deleted may start elsewhere at once, and after a while each
+//! node is deleted. How long one does is counted by this process alone: one that begins anew
 //! waits longer, and deletes nothing sooner.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use super::signs::can_name;
 use super::{ClusterApi, ClusterOrder};
 use crate::act::{CallOutcome, GoneRequest};
-use crate::model::cluster::ClusterNode;
+use crate::model::cluster::{ClusterNode, NodeChange, OurTaint};
 use crate::model::ids::{NodeName, PoolName};
 use crate::model::journal::Refusal;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 
-/// Nodes that are deleted in one turn.
+/// Nodes that are changed or deleted in one turn.
 const A_TURN: usize = 10;
+
+/// A node is out of service once its machine has been gone for this long.
+// 1 min: most cloud controllers have deleted the node by then.
+const OUT_AFTER: Span = Span::minutes(1);
+
+/// What becomes of a node whose machine is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NodeEnd {
+    /// Its pods and volumes are given up.
+    OutOfService,
+    Delete,
+}
 
 /// Since when each turn showed a node without its machine.
 #[derive(Debug, Default)]
@@ -28,9 +42,15 @@ impl GoneSince {
         // The listing of the machines told why their nodes are not seen.
         let silent = api.silent(request.cluster, &request.machines.prefix).await.ok()?;
         let order = ClusterOrder { cluster: request.cluster, before: request.before };
-        for node in self.due(silent, &request, now).iter().take(A_TURN) {
-            let (CallOutcome::Refused(refused) | CallOutcome::RefusedFor(refused, _)) =
-                api.delete_node(order, node).await
+        let out = NodeChange::Taint(OurTaint::OutOfService, request.pool.clone());
+        let mut due = self.due(silent, &request, now);
+        due.retain(|(_, end)| *end == NodeEnd::Delete || can_name(&out, request.pool));
+        for (node, end) in due.iter().take(A_TURN) {
+            let answer = match end {
+                NodeEnd::Delete => api.delete_node(order, node).await,
+                NodeEnd::OutOfService => api.change(order, node, &out).await,
+            };
+            let (CallOutcome::Refused(refused) | CallOutcome::RefusedFor(refused, _)) = answer
             else {
                 continue;
             };
@@ -47,7 +67,7 @@ impl GoneSince {
         silent: Vec<ClusterNode>,
         request: &GoneRequest<'_>,
         now: Time,
-    ) -> Vec<ClusterNode> {
+    ) -> Vec<(ClusterNode, NodeEnd)> {
         let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let gone = silent.into_iter().filter(|node| request.machines.has(node, request.pool));
         let gone: BTreeMap<NodeName, ClusterNode> =
@@ -56,9 +76,15 @@ impl GoneSince {
         let mut due = Vec::new();
         for (name, node) in gone {
             let seen = *since.entry((request.pool.clone(), name)).or_insert(now);
-            let silent = node.since.is_some_and(|since| now.since(since) >= request.after);
-            if silent && now.since(seen) >= request.after {
-                due.push(node);
+            let silent = node.since.map_or(Span::ZERO, |since| now.since(since));
+            let gone = silent.min(now.since(seen));
+            if gone >= request.after {
+                due.push((node, NodeEnd::Delete));
+            } else if gone >= OUT_AFTER
+                && !node.taints.is_out()
+                && request.machines.has_deleted(&node)
+            {
+                due.push((node, NodeEnd::OutOfService));
             }
         }
         due

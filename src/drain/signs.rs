@@ -166,7 +166,7 @@ async fn due<K: ClusterApi>(api: &K, request: &SignsRequest<'_>) -> Result<Due, 
 }
 
 /// What it sets can name this pool.
-fn can_name(change: &NodeChange, pool: &PoolName) -> bool {
+pub(super) fn can_name(change: &NodeChange, pool: &PoolName) -> bool {
     let longest = match change {
         NodeChange::Taint(OurTaint::Waiting, _) => LONGEST_VALUE,
         NodeChange::Taint(OurTaint::OutOfService, _) => LONGEST_VALUE - OUT_FOR.len(),

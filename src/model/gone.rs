@@ -36,13 +36,29 @@ pub struct GoneMachines {
 impl GoneMachines {
     /// The node is one of a machine that we took out of service, and the machine is gone.
     pub fn has(&self, node: &ClusterNode, pool: &PoolName) -> bool {
-        let id = node.provider_id.as_ref().map(|id| id.to_ascii_lowercase());
-        let id = id.as_deref().and_then(|id| id.strip_prefix(&*self.prefix));
-        let Some(id) = id else { return false };
         let is_ours = node.mark.as_ref().is_some_and(|mark| mark.pool == *pool);
+        self.lacks(node) && (is_ours || self.is_deleted(node))
+    }
+
+    /// Its machine is gone because we deleted it. One that vanished may only not be listed.
+    pub fn has_deleted(&self, node: &ClusterNode) -> bool {
+        self.lacks(node) && self.is_deleted(node)
+    }
+
+    /// It is of this set, and no machine that may live has its id.
+    fn lacks(&self, node: &ClusterNode) -> bool {
+        self.id(node).is_some_and(|id| !self.known.contains(&id))
+    }
+
+    fn is_deleted(&self, node: &ClusterNode) -> bool {
+        let asked = self.id(node).and_then(|id| self.deleted.get(&id));
         // An id may be another machine's by now: its node joined after our request.
-        let joined_before = |asked: &Time| asked.since(node.created) > CLOCKS;
-        let deleted = self.deleted.get(id).is_some_and(joined_before);
-        !self.known.contains(id) && (is_ours || deleted)
+        asked.is_some_and(|asked| asked.since(node.created) > CLOCKS)
+    }
+
+    /// The id of its machine, if that is one of this set.
+    fn id(&self, node: &ClusterNode) -> Option<String> {
+        let id = node.provider_id.as_ref()?.to_ascii_lowercase();
+        id.strip_prefix(&*self.prefix).map(str::to_owned)
     }
 }

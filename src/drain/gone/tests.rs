@@ -1,7 +1,7 @@
 use super::*;
 use crate::drain::nodes::{Nodes, node, ready};
 use crate::drain::samples::at;
-use crate::model::cluster::{NodeMark, NodeReady};
+use crate::model::cluster::{NodeMark, NodeReady, NodeTaints, OutTaint};
 use crate::model::gone::GoneMachines;
 use crate::model::ids::{ClusterName, EntryId};
 use crate::model::time::Span;
@@ -63,11 +63,23 @@ fn a_node_goes_once_its_machine_has_been_gone_for_long() {
     let seen = machines(&["5"], &["2", "5", "6", "7", "8", "9"]);
     let gone = GoneSince::default();
     assert_eq!(turn(&gone, &nodes, &seen, 2_000).0, [""; 0]);
-    assert_eq!(turn(&gone, &nodes, &seen, 2_299).0, [""; 0]);
+    assert_eq!(turn(&gone, &nodes, &seen, 2_059).0, [""; 0]);
+    // Those that we deleted are off for sure.
+    let out = ["out deleted for web", "out of-the-machine for web"];
+    assert_eq!(turn(&gone, &nodes, &seen, 2_060).0, out);
+    assert_eq!(turn(&gone, &nodes, &seen, 2_299).0, out);
     assert_eq!(
         turn(&gone, &nodes, &seen, 2_300).0,
         ["delete deleted", "delete of-the-machine", "delete ours"]
     );
+    let is_out = |node: &mut ClusterNode| {
+        node.taints = NodeTaints::new(1, None, OutTaint::Others);
+    };
+    let mut tainted = Nodes { main: nodes.main.clone(), ..Nodes::default() };
+    tainted.main.iter_mut().for_each(is_out);
+    let (first, then) = (GoneSince::default(), [2_000, 2_100]);
+    let asked = then.map(|second| turn(&first, &tainted, &seen, second).0);
+    assert_eq!(asked, [[""; 0], [""; 0]], "another client was first");
     let restarted = GoneSince::default();
     assert_eq!(turn(&restarted, &nodes, &seen, 2_400).0, [""; 0], "it waits from its start on");
 }
