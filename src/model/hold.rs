@@ -46,7 +46,7 @@ reasons! {
     CapacityLags = "capacityLags";
     /// Machines are being updated in place.
     Updating = "updating";
-    /// A drain was blocked; the machine is back in service until its next try.
+    /// A drain was blocked; the machine stays until its next try.
     DrainBlocked = "drainBlocked";
     /// No profile says how many machines the pool has, so its size stays.
     SizeUnknown = "sizeUnknown";
@@ -192,7 +192,8 @@ pub fn sort(holds: &mut [Hold]) {
 pub enum Remedy {
     /// A command on the pool, or on one of its machines.
     /// `explain` ends nothing; it shows what the rollout waits for.
-    Command { verb: CommandName, machine: Option<InstanceId> },
+    /// `now`: with `--now`, which accepts the loss of the machine.
+    Command { verb: CommandName, machine: Option<InstanceId>, now: bool },
     /// An edit of the model: of its owner, the pool file or the scale set. No value: the hold's message describes it.
     Edit { field: &'static str, to: Option<Box<str>> },
 }
@@ -234,6 +235,6 @@ impl Remedy {
 
 impl From<CommandName> for Remedy {
     fn from(verb: CommandName) -> Self {
-        Remedy::Command { verb, machine: None }
+        Remedy::Command { verb, machine: None, now: false }
     }
 }

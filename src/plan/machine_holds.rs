@@ -1,7 +1,7 @@
 //! Holds that name machines: those that may not leave, those that wait, those in progress.
 
 use crate::model::command::CommandName;
-use crate::model::hold::HoldReason;
+use crate::model::hold::{HoldReason, Remedy};
 use crate::model::machine::{Condition, Lifecycle};
 use crate::model::plan::{Input, MachineReason};
 use crate::model::quantity::counted;
@@ -9,7 +9,7 @@ use crate::model::quantity::counted;
 use super::backoff::BackOffState;
 use super::basis::Basis;
 use super::breaker;
-use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector};
+use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate, Protector, RetryWait};
 use super::checkpoint::Barrier;
 use super::holds::{Holds, machines};
 use super::locks;
@@ -45,6 +45,7 @@ pub(super) fn about_machines(basis: &Basis, holds: &mut Holds, removals: &Remova
             verb,
         );
     }
+    about_undrained(basis, holds);
     about_unseen(basis, holds);
     about_limits(basis, holds, removals);
 }
@@ -85,13 +86,36 @@ fn is_tried_later(row: &MachineCandidate) -> bool {
     row.tried_later && row.group.exists() && row.kept != Protector::Exception
 }
 
-/// What keeps the first of those that are tried later, if that is known: one name is enough to begin with.
+/// Failed machines whose pods keep their drain from ending, as long as only a person may accept their loss.
+fn about_undrained(basis: &Basis, holds: &mut Holds) {
+    let (input, memory) = (basis.input, basis.memory);
+    let stuck = |row: &MachineCandidate| {
+        let waits = row.group == CandidateGroup::Failed && row.wait == RetryWait::Long;
+        waits && !row.stays && setbacks::is_undrained(input, memory, row.machine(input))
+    };
+    let say = |n| {
+        let say = "failed, and not drained: its pods stayed. Poolkeeper drains again later; `delete-machine --now` deletes without a drain";
+        machines(n as i64, say) + &kept(basis, stuck)
+    };
+    let hold =
+        about(basis, holds, HoldReason::DrainBlocked, stuck, say, Some(CommandName::DeleteMachine));
+    if let Some(Remedy::Command { now, .. }) = hold.and_then(|hold| hold.remedy.as_mut()) {
+        *now = true;
+    }
+}
+
+/// What keeps the first of those that are tried later, if that is known.
 fn kept_by(basis: &Basis, reason: HoldReason, kind: usize) -> String {
     if reason != HoldReason::DrainBlocked {
         return String::new();
     }
+    kept(basis, |row| is_tried_later(row) && kinds(basis.input, row)[kind])
+}
+
+/// One name is enough to begin with.
+fn kept(basis: &Basis, of: impl Fn(&MachineCandidate) -> bool) -> String {
     let (input, memory) = (basis.input, basis.memory);
-    let mut rows = basis.rows.iter().filter(|row| is_tried_later(row) && kinds(input, row)[kind]);
+    let mut rows = basis.rows.iter().filter(|row| of(row));
     let named = rows.find_map(|row| {
         let machine = row.machine(input);
         Some((&machine.id, setbacks::kept_by(input, memory, machine)?))

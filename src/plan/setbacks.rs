@@ -174,10 +174,15 @@ fn whole_was_refused(
     }
 }
 
-/// Its message says what is on the node that keeps it.
-fn names_a_pod(refused: &Refused) -> bool {
-    let code = refused.code.as_deref();
+/// A refusal with this code says what is on the node that keeps it.
+fn names_a_pod(code: Option<&str>) -> bool {
     code == Some(PODS_STAY) || drain_did_not_begin(code)
+}
+
+/// Its pods kept its drain from ending or from beginning, and the next try is not due.
+pub(super) fn is_undrained(input: &Input, memory: &PoolState, machine: &Machine) -> bool {
+    let mut known = memory.blocked.iter().filter(|known| known.until > input.now);
+    known.any(|known| names_a_pod(known.code.as_deref()) && is(&known.key, machine))
 }
 
 /// The cluster refused the drain for now: it is busy, or something on the node keeps it, and not for long yet.
@@ -289,7 +294,7 @@ fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try:
         at,
         until: until.max(refused.retry_at.unwrap_or(until)),
         code: refused.code.clone().filter(|_| stays),
-        message: refused.message.clone().filter(|_| names_a_pod(refused)),
+        message: refused.message.clone().filter(|_| names_a_pod(refused.code.as_deref())),
         retry_at: refused.retry_at.filter(|_| aside.is_none()),
         now,
     };

@@ -209,8 +209,8 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         self.stirred = true;
         let told = match act {
             Act::Ask(verb, about) => self.ask(verb, about),
-            Act::Delete(ids) => {
-                let request = DeleteRequest { by: "ann".into(), why: "asked".into(), now: false };
+            Act::Delete { ids, now } => {
+                let request = DeleteRequest { by: "ann".into(), why: "asked".into(), now };
                 for key in self.keys(&ids) {
                     self.mark(&key, &OverrideWrite::Delete(Some(request.clone())));
                 }

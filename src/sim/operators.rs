@@ -26,8 +26,11 @@ const TRIES: u32 = 6;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
     Ask(CommandVerb, CommandArgs),
-    /// Mark these machines for deletion.
-    Delete(Vec<InstanceId>),
+    /// Mark these machines for deletion; `now`: whatever is lost with them.
+    Delete {
+        ids: Vec<InstanceId>,
+        now: bool,
+    },
     /// Remove holds and protection from these machines.
     Free(Vec<InstanceId>),
     /// Turn off the cloud's platform features.
@@ -180,7 +183,10 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
         CommandName::TakeOver => ask(CommandVerb::TakeOver),
         CommandName::ResumeAll => Act::ResumeAll,
         CommandName::Release => Act::Free(blockers()),
-        CommandName::DeleteMachine => Act::Delete(blockers()),
+        CommandName::DeleteMachine => {
+            let now = matches!(hold.remedy, Some(Remedy::Command { now: true, .. }));
+            Act::Delete { ids: blockers(), now }
+        }
         CommandName::Abandon => ask(CommandVerb::Abandon(blockers().into_iter().next()?)),
         CommandName::Explain
         | CommandName::Hold

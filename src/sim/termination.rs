@@ -10,9 +10,10 @@ use crate::model::action::{Action, ActionKind};
 use crate::model::backend::ServiceStep;
 use crate::model::calendar::Windows;
 use crate::model::hold::{Hold, HoldReason};
+use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome, Refusal, Refused};
 use crate::model::plan::Report;
-use crate::model::rollout::{RolloutCause, RolloutEnding, RolloutRecord};
+use crate::model::rollout::{PoolState, RolloutCause, RolloutEnding, RolloutRecord};
 use crate::model::time::{Span, Time};
 use crate::reconcile::TurnReport;
 
@@ -66,7 +67,7 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         let shown = decision.journal.get(decision.learnt..).unwrap_or_default();
         let full = shown.iter().any(|entry| entry.waits_for_room(decision.set.read_at));
         let writes = state.model.writing.is_some() && !full;
-        let works_but = |spared: fn(&Action) -> bool| {
+        let works_but = |spared: &dyn Fn(&Action) -> bool| {
             let works = |action: &Action| !repeats(action) && !spared(action);
             let open = self.process.remembered().is_none_or(|image| {
                 let mut open = image.journal.open().iter().filter(|entry| !Entry::is_ended(entry));
@@ -78,9 +79,10 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
             .process
             .remembered()
             .is_none_or(|image| image.out.iter().any(|row| row.step != ServiceStep::Out));
-        let goes_on = returns || works_but(|_| false);
+        let goes_on = returns || works_but(&|_| false);
         let again = self.idle.switches_again(&planned.actions, &self.policy.windows, report.at);
-        let is_news = !again || works_but(is_switch);
+        let drains_again = |action: &Action| is_drained_again(state, action);
+        let is_news = (!again || works_but(&is_switch)) && works_but(&drains_again);
         let case = decision.case(&self.policy);
         let asks =
             |hold: &&Hold| intervention(hold).is_some() && !does_without(hold, &planned.report);
@@ -156,6 +158,14 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
 /// Repeats a capacity already requested: it may still arrive, and meanwhile the pool waits for a person.
 const fn asks_for_the_same(action: &Action) -> bool {
     matches!(action, Action::Raise { from, to, .. } if *from == *to)
+}
+
+/// Drains machines whose drain was given up before, or puts them back: their pods may stay for good, and meanwhile the
+/// pool waits for a person.
+fn is_drained_again(state: &PoolState, action: &Action) -> bool {
+    let blocked = |key: &Key| state.blocked.iter().any(|known| known.key == *key);
+    matches!(action.verb(), ActionKind::Drain | ActionKind::Restore)
+        && action.targets().iter().all(|target| blocked(&target.key()))
 }
 
 /// The cloud refused the last raise for lack of quota, and this one starts from the same number: the planner retries it

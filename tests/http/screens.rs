@@ -61,7 +61,7 @@ impl Served {
 
 fn release(machine: &str) -> Option<Remedy> {
     let machine = Some(InstanceId::new(machine));
-    Some(Remedy::Command { verb: CommandName::Release, machine })
+    Some(Remedy::Command { verb: CommandName::Release, machine, now: false })
 }
 
 fn hold(reason: HoldReason, say: &str, verb: Option<CommandName>) -> Hold {

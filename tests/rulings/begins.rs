@@ -1,6 +1,9 @@
 //! Drains that do not begin: something on the node keeps them, or the cluster is busy.
 
 use poolkeeper::model::action::RemovalReason;
+use poolkeeper::model::command::CommandName;
+use poolkeeper::model::hold::Remedy;
+use poolkeeper::model::ids::InstanceId;
 use poolkeeper::model::journal::{EntryOutcome, Phase, Refusal, Refused};
 use poolkeeper::model::machine::Lifecycle;
 use poolkeeper::model::plan::CommandVerb;
@@ -79,4 +82,26 @@ fn a_drain_that_is_kept_from_beginning_for_long_counts_as_blocked() {
         [(30, 1), (60, 2), (120, 3), (240, 4), (480, 5), (1_800, 1), (3_600, 2)],
         "then a rollout may end without it"
     );
+}
+
+#[test]
+fn a_failed_machine_whose_pods_stay_asks_a_person_to_accept_its_loss() {
+    let pool = Pool::new(3, "1", "0").settled().new_ready(3).new_failed(1).nodes();
+    let (code, message) = (Some("PodsStay".into()), Some("the pod shop/db-0: …".into()));
+    let stay = Refused { code, message, ..Refused::plain(Refusal::Conflict) };
+    let pool = pool.drain_ended("n4", RemovalReason::Failed, EntryOutcome::Refused(stay));
+    let turn = pool.plan();
+    let mut pool = pool.after(&turn, Span::seconds(10));
+    pool.open.clear();
+    let pool = pool.lifecycle("n4", Lifecycle::InService, Span::seconds(10));
+    let turn = pool.plan();
+    assert_eq!((turn.drained(), turn.deleted()), (vec![], vec![]));
+    let hold = turn.hold("drainBlocked").unwrap();
+    assert!(hold.message.ends_with("; n4: the pod shop/db-0: …"), "{}", hold.message);
+    let machine = Some(InstanceId::new("n4"));
+    let verb = CommandName::DeleteMachine;
+    assert_eq!(hold.remedy, Some(Remedy::Command { verb, machine, now: true }));
+    // Protected, it stays whatever a person accepts.
+    let kept = pool.protected("n4").plan();
+    assert!(kept.hold("drainBlocked").is_none());
 }

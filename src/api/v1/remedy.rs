@@ -10,16 +10,25 @@ use crate::model::hold::Remedy;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RemedyKeys {
-    Command { verb: String, machine: Option<String> },
-    Edit { edit: String, to: Option<String> },
+    Command {
+        verb: String,
+        machine: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        now: bool,
+    },
+    Edit {
+        edit: String,
+        to: Option<String>,
+    },
 }
 
 impl From<&Remedy> for RemedyKeys {
     fn from(remedy: &Remedy) -> Self {
         match remedy {
-            Remedy::Command { verb, machine } => RemedyKeys::Command {
+            Remedy::Command { verb, machine, now } => RemedyKeys::Command {
                 verb: verb.name().to_owned(),
                 machine: machine.as_ref().map(ToString::to_string),
+                now: *now,
             },
             Remedy::Edit { field, to } => {
                 RemedyKeys::Edit { edit: (*field).to_owned(), to: to.as_deref().map(str::to_owned) }
@@ -31,12 +40,13 @@ impl From<&Remedy> for RemedyKeys {
 impl RemedyKeys {
     /// The command that a person types, with a placeholder for the reason; `None` for an edit.
     pub fn command(&self, pool: &str) -> Option<String> {
-        let RemedyKeys::Command { verb, machine } = self else { return None };
+        let RemedyKeys::Command { verb, machine, now } = self else { return None };
         if [CommandName::ResumeAll, CommandName::StopAll].iter().any(|all| all.name() == verb) {
             return Some(format!("poolkeeper {verb} --why …"));
         }
         let machine = machine.as_ref().map(|machine| format!(" {machine}"));
-        Some(format!("poolkeeper {verb} {pool}{} --why …", machine.unwrap_or_default()))
+        let now = if *now { " --now" } else { "" };
+        Some(format!("poolkeeper {verb} {pool}{}{now} --why …", machine.unwrap_or_default()))
     }
 
     pub fn verb(&self) -> Option<&str> {
@@ -61,8 +71,11 @@ impl HasSchema for RemedyKeys {
         };
         let command = "A command of the command line, for the pool or one machine.";
         let edit = "A field of the model, and its value; null: the message describes the edit.";
+        let now = json!({ "type": "boolean", "description": "With `--now`; absent: without." });
+        let mut command = of("verb", "machine", command);
+        command["properties"]["now"] = now;
         json!({ "anyOf": [
-            book.named("CommandRemedy", |_| of("verb", "machine", command)),
+            book.named("CommandRemedy", |_| command),
             book.named("EditRemedy", |_| of("edit", "to", edit)),
         ] })
     }
@@ -82,9 +95,15 @@ mod tests {
             (CommandName::ResetBreaker, None, "poolkeeper reset-breaker web --why …"),
             (CommandName::Release, Some("3"), "poolkeeper release web 3 --why …"),
             (CommandName::Abandon, Some("3"), "poolkeeper abandon web 3 --why …"),
+            (
+                CommandName::DeleteMachine,
+                Some("3"),
+                "poolkeeper delete-machine web 3 --now --why …",
+            ),
         ] {
             let machine = machine.map(InstanceId::new);
-            let remedy = RemedyKeys::from(&Remedy::Command { verb, machine });
+            let now = verb == CommandName::DeleteMachine;
+            let remedy = RemedyKeys::from(&Remedy::Command { verb, machine, now });
             assert_eq!(remedy.command("web").as_deref(), Some(typed));
         }
     }
@@ -92,7 +111,10 @@ mod tests {
     #[test]
     fn both_kinds_are_read_as_they_are_written() {
         let edit = Remedy::Edit { field: "model.image", to: Some("g/1.0.0".into()) };
+        let (verb, machine) = (CommandName::DeleteMachine, Some(InstanceId::new("3")));
+        let lost = Remedy::Command { verb, machine, now: true };
         for (remedy, text) in [
+            (lost, r#"{"verb":"delete-machine","machine":"3","now":true}"#),
             (CommandName::Approve.into(), r#"{"verb":"approve","machine":null}"#),
             (edit, r#"{"edit":"model.image","to":"g/1.0.0"}"#),
         ] {
