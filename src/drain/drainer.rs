@@ -286,6 +286,7 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
             entry: order.entry.clone(),
             at: self.clock.now(),
             cordoned: !node.cordoned || ours.is_some_and(|mark| mark.cordoned),
+            again: 0,
             excluded: !node.excluded || ours.is_some_and(|mark| mark.excluded),
         };
         let began = NodeEvent::DrainBegan {
@@ -321,7 +322,8 @@ impl<K: ClusterApi + Send + Sync, C: Clock + Sync> ChangeCluster for Drainer<K, 
         let drain = Draining { cluster, node, mark, request: machine };
         if !drain.node.cordoned {
             // Another client let pods come to it again.
-            let again = NodeMark { cordoned: true, ..drain.mark.clone() };
+            let mark = drain.mark.clone();
+            let again = NodeMark { cordoned: true, again: mark.again.saturating_add(1), ..mark };
             self.api.change(drain.order(), &drain.node, &NodeChange::Mark(again)).await;
         }
         self.go_on(&drain).await

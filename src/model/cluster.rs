@@ -170,8 +170,10 @@ pub struct NodeMark {
     /// The journal entry of the drain.
     pub entry: EntryId,
     pub at: Time,
-    /// We cordoned it. False: another client did, before us.
+    /// We cordoned it. False: another client did.
     pub cordoned: bool,
+    /// How often we cordoned it again, after another client had lifted that.
+    pub again: u32,
     /// We took it out of the cluster's load balancers.
     pub excluded: bool,
 }

@@ -85,9 +85,10 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
             UserAction::Cordon { nth } => {
                 let Some((id, key)) = self.nth(nth) else { return "no such machine".to_owned() };
                 let mut stage = self.ports.stage.lock();
+                let now = stage.world.now();
                 if let (Some(cluster), Ok(vm)) = (&mut stage.cluster, key.as_str().parse::<Guid>())
                 {
-                    cluster.cordoned_by_others(vm);
+                    cluster.cordoned_by_others(vm, now);
                 }
                 format!("another person cordons m{id}")
             }

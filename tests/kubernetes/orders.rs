@@ -24,6 +24,7 @@ fn mark(rig: &Rig) -> NodeMark {
         entry: EntryId::new("e-7"),
         at: rig.clock.now(),
         cordoned: true,
+        again: 0,
         excluded: true,
     }
 }

@@ -111,7 +111,14 @@ struct WireMark {
     entry: Box<str>,
     at: Box<str>,
     cordoned: bool,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    again: u32,
     excluded: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl WireNode {
@@ -192,6 +199,7 @@ fn read_mark(text: &str) -> Option<NodeMark> {
         entry: EntryId::new(&*mark.entry),
         at: Time::parse(&mark.at).ok()?,
         cordoned: mark.cordoned,
+        again: mark.again,
         excluded: mark.excluded,
     })
 }
@@ -203,6 +211,7 @@ pub(super) fn mark_text(mark: &NodeMark) -> String {
         entry: mark.entry.as_str().into(),
         at: mark.at.to_string().into(),
         cordoned: mark.cordoned,
+        again: mark.again,
         excluded: mark.excluded,
     };
     // Texts and booleans only: it cannot fail.

@@ -1,6 +1,6 @@
 //! The nodes of a cluster, as the watch showed them last, and for how long that is believed.
 
-use crate::model::cluster::{ClusterNode, NodeReady};
+use crate::model::cluster::{ClusterNode, NodeMark, NodeReady};
 use crate::model::ids::{NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::time::{Span, Time};
@@ -76,11 +76,13 @@ impl NodeTable {
     pub fn complete(&mut self, mut listed: Vec<ClusterNode>, began: Time) {
         listed.sort_by(|one, other| one.name.cmp(&other.name));
         for node in &mut listed {
-            if let Ok(at) = self.at(&node.name)
-                && let Some(known) = self.nodes.get(at)
-                && is_newer(&known.version, &node.version)
-            {
+            let Some(known) = self.at(&node.name).ok().and_then(|at| self.nodes.get(at)) else {
+                continue;
+            };
+            if is_newer(&known.version, &node.version) {
                 node.clone_from(known);
+            } else {
+                attribute_cordon(known, node);
             }
         }
         listed.shrink_to_fit();
@@ -123,12 +125,25 @@ impl NodeTable {
         self.nodes.binary_search_by(|node| node.name.cmp(name))
     }
 
-    fn replace(&mut self, at: usize, node: ClusterNode) {
+    fn replace(&mut self, at: usize, mut node: ClusterNode) {
         if let Some(known) = self.nodes.get_mut(at)
             && !is_newer(&known.version, &node.version)
         {
+            attribute_cordon(known, &mut node);
             *known = node;
         }
+    }
+}
+
+/// A cordon that was lifted and came again while our mark stayed as it is, is another client's. The mark itself does not
+/// say so, and our drain ends with it: we would lift theirs.
+fn attribute_cordon(known: &ClusterNode, node: &mut ClusterNode) {
+    let (Some(before), Some(mark)) = (known.mark.as_deref(), node.mark.as_deref_mut()) else {
+        return;
+    };
+    let is_same = NodeMark { cordoned: before.cordoned, ..mark.clone() } == *before;
+    if is_same && node.cordoned && !(known.cordoned && before.cordoned) {
+        mark.cordoned = false;
     }
 }
 

@@ -44,7 +44,14 @@ fn pod(of: &Value) -> Pod {
 
 fn mark(cordoned: bool, excluded: bool) -> NodeMark {
     let (pool, entry) = (PoolName::new("web"), EntryId::new("e-7"));
-    NodeMark { pool, entry, at: Time::parse("2026-11-28T05:00:00Z").unwrap(), cordoned, excluded }
+    NodeMark {
+        pool,
+        entry,
+        at: Time::parse("2026-11-28T05:00:00Z").unwrap(),
+        cordoned,
+        again: 0,
+        excluded,
+    }
 }
 
 /// As apiserver 1.36.3 wrote them.
@@ -401,6 +408,39 @@ fn our_own_change_is_known_at_once_and_older_news_do_not_undo_it() {
     table.remove(&NodeName::new("a"));
     table.answer(named_node("a", "14"));
     assert_eq!(table.find(&NodeName::new("a"), NOW).unwrap(), None, "it is gone");
+}
+
+#[test]
+fn a_cordon_that_came_back_under_our_mark_is_another_clients() {
+    let with = |version: &str, cordoned, mark: &NodeMark| {
+        let mark = Some(Box::new(mark.clone()));
+        ClusterNode { cordoned, mark, ..named_node("a", version) }
+    };
+    let ours = mark(true, true);
+    let again = NodeMark { again: 1, ..ours.clone() };
+    let known = |table: &NodeTable| {
+        let node = table.find(&NodeName::new("a"), NOW).unwrap().unwrap();
+        node.mark.unwrap().cordoned
+    };
+    let mut table = NodeTable::default();
+    table.complete(vec![with("1", true, &ours)], NOW);
+    assert!(known(&table), "it is ours");
+    table.show(with("2", false, &ours));
+    table.show(with("3", true, &ours));
+    assert!(!known(&table));
+    // Whatever else is written, by us too, it stays theirs, also in a new list.
+    table.show(with("4", true, &ours));
+    table.answer(with("5", true, &ours));
+    table.complete(vec![with("6", true, &ours)], NOW);
+    assert!(!known(&table));
+    // Lifted once more, and cordoned by us.
+    table.show(with("7", false, &ours));
+    table.show(with("8", true, &again));
+    assert!(known(&table));
+    // A list tells it too, if the last one showed it without a cordon.
+    table.show(with("9", false, &again));
+    table.complete(vec![with("10", true, &again)], NOW);
+    assert!(!known(&table));
 }
 
 #[test]

@@ -12,7 +12,7 @@ const AFTER: Span = Span::minutes(5);
 fn silent(name: &str, id: &str, pool: Option<&str>) -> ClusterNode {
     let mark = pool.map(|pool| {
         let (pool, entry) = (PoolName::new(pool), EntryId::new("e1"));
-        Box::new(NodeMark { pool, entry, at: at(900), cordoned: true, excluded: true })
+        Box::new(NodeMark { pool, entry, at: at(900), cordoned: true, again: 0, excluded: true })
     });
     let provider_id = Some(format!("azure:///set/{id}").into());
     ClusterNode {

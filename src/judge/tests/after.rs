@@ -182,6 +182,7 @@ fn ends_pod(how: impl FnOnce(&mut EndedPod), pool: impl FnOnce(&mut Pool)) -> Tu
             entry: turn.pool.journal[0].id.clone(),
             at: ago(Span::minutes(30)),
             cordoned: true,
+            again: 0,
             excluded: true,
         };
         let mut pod = EndedPod {

@@ -126,7 +126,7 @@ fn what_the_autoscaler_removes_is_left_to_it() {
         node.autoscaler_removes = true;
         node.mark = mark.map(|pool| {
             let (pool, entry, at) = (PoolName::new(pool), EntryId::new("e"), at(1_200));
-            Box::new(NodeMark { pool, entry, at, cordoned: true, excluded: true })
+            Box::new(NodeMark { pool, entry, at, cordoned: true, again: 0, excluded: true })
         });
         let mut inventory = listing(Orchestration::Uniform, &[("1", cloud)]);
         join_nodes(&mut inventory, &pool(), Ok(&[node]), health);
@@ -192,7 +192,7 @@ fn a_ready_node_whose_machine_is_not_listed_is_a_gap() {
     let unready = ClusterNode { ready: NodeReady::Unknown, ..stray() };
     assert_eq!(gap(uniform, unready, 1_900), None, "it goes after its machine");
     let (pool, entry) = (PoolName::new("web"), EntryId::new("e"));
-    let mark = NodeMark { pool, entry, at: at(1_200), cordoned: true, excluded: true };
+    let mark = NodeMark { pool, entry, at: at(1_200), cordoned: true, again: 0, excluded: true };
     let drained = ClusterNode { mark: Some(Box::new(mark)), ..stray() };
     assert_eq!(gap(uniform, drained, 1_900), None, "we removed it");
     let other = node("n3", format!("{}2", UNIFORM.replace("/Web/", "/Web2/")));
@@ -283,6 +283,7 @@ fn a_mark_is_the_pools_own_to_take_back() {
             entry: EntryId::new("e1"),
             at: at(1_200),
             cordoned: true,
+            again: 0,
             excluded: true,
         });
         let node = ClusterNode { mark: mark.map(Box::new), ..node("n", format!("{UNIFORM}1")) };

@@ -102,9 +102,13 @@ impl Cluster {
     }
 
     /// Another client cordons a node. One that we cordoned stays as it is: a second cordon changes nothing.
-    pub fn cordoned_by_others(&mut self, vm: Guid) {
+    pub fn cordoned_by_others(&mut self, vm: Guid, now: Millis) {
+        let seen = self.answers(now);
         if self.nodes.get(vm).is_some_and(|node| !node.cordoned) {
-            self.nodes.write(vm, |node| (node.cordoned, node.cordoned_by_others) = (true, true));
+            self.nodes.write(vm, |node| {
+                (node.cordoned, node.cordoned_by_others) = (true, true);
+                node.cordoned_unseen = node.mark.is_some() && !seen;
+            });
         }
     }
 

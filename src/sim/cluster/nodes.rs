@@ -43,6 +43,8 @@ pub(in crate::sim) struct SimNode {
     pub cordoned: bool,
     /// Another client cordoned it.
     pub cordoned_by_others: bool,
+    /// Our mark was on it then, and no watch showed that the cordon under that mark had been lifted.
+    pub cordoned_unseen: bool,
     pub excluded: bool,
     pub mark: Option<NodeMark>,
     /// The pool whose taint of a node that waits is on it.
@@ -80,7 +82,8 @@ struct Preference {
 impl SimNode {
     /// We cordoned it.
     pub fn is_ours(&self) -> bool {
-        self.cordoned && self.mark.as_ref().is_some_and(|mark| mark.cordoned)
+        let mark = self.mark.clone().map(|mark| self.attributed(mark));
+        self.cordoned && mark.is_some_and(|mark| mark.cordoned)
     }
 
     /// Since when it is ready and took pods, or is not ready.
@@ -104,7 +107,8 @@ impl SimNode {
     pub fn foreign(&self) -> [bool; 3] {
         let of_another = |pool: &PoolName| *pool.as_str() == *ANOTHER_POOL;
         [
-            self.cordoned && self.cordoned_by_others,
+            // What nothing shows, no client can keep.
+            self.cordoned && self.cordoned_by_others && !self.cordoned_unseen,
             self.waits_for.as_ref().is_some_and(of_another),
             self.scale_down_disabled == Some(Author::Another),
         ]
@@ -138,6 +142,12 @@ impl SimNode {
         NodeTaints::new(count, waiting, out.map_or(OutTaint::Missing, OutTaint::Ours))
     }
 
+    /// A cordon that came back under our mark is another client's, for a watch that saw it lifted.
+    fn attributed(&self, mark: NodeMark) -> NodeMark {
+        let theirs = self.cordoned && self.cordoned_by_others && !self.cordoned_unseen;
+        NodeMark { cordoned: mark.cordoned && !theirs, ..mark }
+    }
+
     /// As a watch shows it.
     pub fn view(&self) -> ClusterNode {
         ClusterNode {
@@ -152,7 +162,7 @@ impl SimNode {
             excluded: self.excluded,
             autoscaler_removes: self.scale_down.is_some(),
             do_not_disrupt: false,
-            mark: self.mark.clone().map(Box::new),
+            mark: self.mark.clone().map(|mark| Box::new(self.attributed(mark))),
             taints: self.taints(),
             shield: self.shield().map(Box::new),
         }
@@ -220,6 +230,7 @@ impl Nodes {
                 available_since: at,
                 cordoned: false,
                 cordoned_by_others: false,
+                cordoned_unseen: false,
                 excluded: false,
                 mark: None,
                 waits_for: None,

@@ -21,7 +21,7 @@ impl Cluster {
         let vms: Vec<Guid> = self.nodes.all().map(|(vm, _)| vm).collect();
         let Some(vm) = dice.pick(&vms).copied() else { return };
         match dice.below(3) {
-            0 => self.cordoned_by_others(vm),
+            0 => self.cordoned_by_others(vm, at),
             1 => self.a_cordon_is_lifted(at, &mut dice),
             _ => self.a_pod_is_deleted(vm, at, &mut dice),
         }

@@ -29,6 +29,7 @@ impl Cluster {
             entry: EntryId::new("none"),
             at: Time::from_millis(now),
             cordoned: !node.cordoned,
+            again: 0,
             excluded: false,
         };
         let (version, change) = (node.version(), NodeChange::Mark(mark));

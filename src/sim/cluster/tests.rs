@@ -34,7 +34,7 @@ fn vm(n: u64) -> Guid {
 
 fn mark(now: Millis, cordoned: bool) -> NodeMark {
     let (pool, entry) = (PoolName::new("web"), EntryId::new("e1"));
-    NodeMark { pool, entry, at: Time::from_millis(now), cordoned, excluded: true }
+    NodeMark { pool, entry, at: Time::from_millis(now), cordoned, again: 0, excluded: true }
 }
 
 impl Play {
@@ -122,7 +122,7 @@ impl Play {
             2..=4 => {
                 self.evict(n);
             }
-            5 => self.cluster.cordoned_by_others(vm(n)),
+            5 => self.cluster.cordoned_by_others(vm(n), self.now),
             6 => self.cluster.uncordoned_by_others(vm(n), self.now),
             7 => self.sick(n),
             8 => self.ready(n),
@@ -324,7 +324,7 @@ fn a_change_of_a_node_that_another_client_wrote_meanwhile_does_nothing() {
     let mut play = Play::calm();
     let read = play.cluster.node(vm(0)).unwrap().view();
     assert_eq!(read.provider_id.as_deref(), Some("azure:///set/vms/0"));
-    play.cluster.cordoned_by_others(vm(0));
+    play.cluster.cordoned_by_others(vm(0), START);
     let set = NodeChange::Mark(mark(START, true));
     let answer = play.cluster.mark(vm(0), &read.version, &set, START);
     assert_eq!(answer, Err(MarkFailure::Conflict));
@@ -338,6 +338,14 @@ fn a_change_of_a_node_that_another_client_wrote_meanwhile_does_nothing() {
     let node = play.cluster.node(vm(0)).unwrap();
     assert!(node.cordoned && !node.excluded && node.mark.is_none());
     assert_eq!(play.news(), [NodeNews::Marked, NodeNews::Lifted]);
+    // Under our mark, too, if a watch saw that ours was lifted.
+    play.mark(2);
+    play.cluster.uncordoned_by_others(vm(2), START);
+    play.cluster.cordoned_by_others(vm(2), START);
+    assert_eq!(play.cluster.node(vm(2)).unwrap().foreign(), [true, false, false]);
+    play.lift(2);
+    assert!(play.cluster.node(vm(2)).unwrap().cordoned);
+    assert_eq!(play.news().len(), 2);
     // Without another's cordon, it is ours and goes with the mark.
     play.mark(1);
     assert!(play.cluster.cordoned_by_us().contains(&vm(1)));
