@@ -221,6 +221,9 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
         drain(basis, batches, at, because, MachineReason::Draining);
         return;
     }
+    if updates && !named_now && !is_on_target_model(basis) {
+        return;
+    }
     if updates && !named_now {
         put(basis, &mut batches.reimage, at, because);
         batches.moved.push((at, Lifecycle::Updating, MachineReason::UpdatedInPlace));
@@ -234,6 +237,11 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
             batches.moved.push((at, Lifecycle::Deleting, MachineReason::Deleting));
         }
     }
+}
+
+/// An update installs what the set has, and that is not the target before it was written.
+fn is_on_target_model(basis: &Basis) -> bool {
+    basis.input.set.revision == basis.machines.reference.revision
 }
 
 fn is_updated(basis: &Basis, row: &MachineCandidate) -> bool {

@@ -1,9 +1,11 @@
 //! Updates in place: who stands in and goes back, and what an update did not change.
 
 use poolkeeper::model::action::{ActionKind, RemovalReason};
+use poolkeeper::model::inventory::ModelFields;
+use poolkeeper::model::journal::EntryOutcome;
 use poolkeeper::model::machine::{Condition, Lifecycle, Machine};
 use poolkeeper::model::plan::{CommandVerb, RolloutPhase};
-use poolkeeper::model::policy::{Method, UnconfirmedFall};
+use poolkeeper::model::policy::{Image, Method, UnconfirmedFall};
 use poolkeeper::model::rollout::RolloutStage;
 use poolkeeper::model::time::Span;
 
@@ -191,4 +193,23 @@ fn one_that_was_updated_and_is_drained_again_does_not_go_back_for_an_old_picture
     assert!(back(shown(long, long)), "no list is so old");
     assert!(back(shown(lately, Span::seconds(30))), "another rollout drained it");
     assert!(back(shown(lately, long).ask(CommandVerb::Abort)), "a person ended the rollout");
+}
+
+#[test]
+fn a_drained_machine_is_updated_once_the_set_has_the_target() {
+    let pool = in_place(Pool::new(4, "0", "1").old_ready(4).nodes());
+    let pool = opened(pool, &[]).drain_ended("o1", RemovalReason::Outdated, EntryOutcome::Done);
+    let reimages = |pool: &Pool| {
+        let turn = pool.plan();
+        turn.planned.actions.iter().any(|action| action.verb() == ActionKind::Reimage)
+    };
+    assert!(reimages(&pool));
+    // A read shows the set before our write, which is written again.
+    let pool = pool.policy(|d| d.model.image = Some(Image::Exact("v2".into())));
+    let pool = pool.set(|set| {
+        let image = Some("v1".into());
+        (set.revision, set.model) = (rev("r1"), Some(ModelFields { image, ..Default::default() }));
+    });
+    let pool = pool.state(|s| s.wanted = Some(rev("r2")));
+    assert!(!reimages(&pool));
 }

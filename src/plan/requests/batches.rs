@@ -19,7 +19,8 @@ pub(super) struct Batches {
     pub awaited: Vec<usize>,
     /// Lost machines that no restored machine replaces.
     pub missing: i64,
-    /// How many failed machines may go on leaving as surplus: with them the pool has more than D.
+    /// How many failed machines may go on leaving as surplus: with them, and with those that are replaced, the pool has
+    /// more than D.
     pub failed_over: i64,
     /// The deletes are requested a second time, and may be forced.
     pub again: bool,

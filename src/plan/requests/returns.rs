@@ -22,7 +22,13 @@ pub(super) fn restore(basis: &Basis, batches: &mut Batches) {
     batches.awaited = returning.map(|(_, at)| at).collect();
     batches.missing = basis.count.fill() - batches.awaited.len() as i64;
     let failed = basis.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
-    batches.failed_over = basis.count.exist + basis.count.failed + failed - basis.count.desired;
+    // Given back, one of them would only be drained again, for repair.
+    let repaired = |row: &&MachineCandidate| {
+        row.is_on_its_way() && row.because == Some(RemovalReason::Failed) && !row.written_off
+    };
+    let repaired = basis.rows.iter().filter(repaired).count() as i64;
+    let failed = basis.count.failed + failed + repaired;
+    batches.failed_over = basis.count.exist + failed - basis.count.desired;
     let replaced = |row: &&MachineCandidate| {
         row.group == CandidateGroup::Leaving && row.because == Some(RemovalReason::Outdated)
     };
