@@ -76,8 +76,9 @@ pub(super) fn choose(
     if lacking > 0 {
         hold_drift(basis, lacking, &number, holds);
     }
-    // Repeating the number requests all lacking machines: wait for the result of the last raise first.
-    let comes = count.pending > 0 || brings_births(basis);
+    // Repeating the number requests all lacking machines: wait for the result of the last raise first, and for deletes
+    // that the number may count no more.
+    let comes = count.pending > 0 || brings_births(basis) || going(basis) > 0;
     let repeats = lacking > 0 && to == Some(number.from) && comes;
     let lacks = lacking > 0 || number.lacking() > 0;
     if repeats || (lacks && waits_for_births(basis)) {
@@ -267,9 +268,14 @@ fn goes_for_us(input: &Input, row: &MachineCandidate) -> bool {
 /// A raise brought no machine before. The number may count that one still, or one that we are deleting, and a read does
 /// not tell which: it is written when the deletes have ended.
 fn counts_leaving(basis: &Basis, number: &Number) -> bool {
-    let Basis { input, memory, rows, .. } = *basis;
-    let going = rows.iter().filter(|row| goes_for_us(input, row) && !row.overdue).count() as i64;
-    memory.undelivered.is_some() && going > 0 && number.lacking() <= going
+    let going = going(basis);
+    basis.memory.undelivered.is_some() && going > 0 && number.lacking() <= going
+}
+
+/// Our deletes that the planner waits for.
+fn going(basis: &Basis) -> i64 {
+    let Basis { input, rows, .. } = *basis;
+    rows.iter().filter(|row| goes_for_us(input, row) && !row.overdue).count() as i64
 }
 
 /// The last raise brought no machine, and its next try is not due.
