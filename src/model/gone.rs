@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::cluster::ClusterNode;
 use super::ids::{PoolName, ScaleSetId};
 use super::inventory::Orchestration;
-use super::time::{Span, Time};
+use super::time::{Skew, Span, Time};
 
 /// A node tells the second in which it joined, by a clock that is not ours.
 const CLOCKS: Span = Span::seconds(10);
@@ -31,6 +31,8 @@ pub struct GoneMachines {
     pub known: BTreeSet<String>,
     /// We deleted them, and a later complete listing lacks them; with the time of our request.
     pub deleted: BTreeMap<String, Time>,
+    /// How far the cloud's clock is ahead of ours. That of the cluster is most likely the same.
+    pub ahead: Skew,
 }
 
 impl GoneMachines {
@@ -52,8 +54,9 @@ impl GoneMachines {
 
     fn is_deleted(&self, node: &ClusterNode) -> bool {
         let asked = self.id(node).and_then(|id| self.deleted.get(&id));
-        // An id may be another machine's by now: its node joined after our request.
-        asked.is_some_and(|asked| asked.since(node.created) > CLOCKS)
+        // An id may be another machine's by now: its node joined after our request, by whichever clock.
+        let joined = node.created.max(node.created.told_by(self.ahead));
+        asked.is_some_and(|asked| asked.since(joined) > CLOCKS)
     }
 
     /// The id of its machine, if that is one of this set.

@@ -4,7 +4,7 @@ use crate::drain::samples::at;
 use crate::model::cluster::{NodeMark, NodeReady, NodeTaints, OutTaint};
 use crate::model::gone::GoneMachines;
 use crate::model::ids::{ClusterName, EntryId};
-use crate::model::time::Span;
+use crate::model::time::{Skew, Span};
 
 const AFTER: Span = Span::minutes(5);
 
@@ -27,7 +27,7 @@ fn silent(name: &str, id: &str, pool: Option<&str>) -> ClusterNode {
 fn machines(known: &[&str], deleted: &[&str]) -> GoneMachines {
     let known = known.iter().map(|id| (*id).to_owned()).collect();
     let deleted = deleted.iter().map(|id| ((*id).to_owned(), at(950))).collect();
-    GoneMachines { prefix: "azure:///set/".into(), known, deleted }
+    GoneMachines { prefix: "azure:///set/".into(), known, deleted, ahead: Skew::NONE }
 }
 
 /// What a turn at this second asks for, and why it stopped.
@@ -82,6 +82,21 @@ fn a_node_goes_once_its_machine_has_been_gone_for_long() {
     assert_eq!(asked, [[""; 0], [""; 0]], "another client was first");
     let restarted = GoneSince::default();
     assert_eq!(turn(&restarted, &nodes, &seen, 2_400).0, [""; 0], "it waits from its start on");
+}
+
+#[test]
+fn a_node_of_a_clock_that_is_behind_may_be_the_next_machines() {
+    let nodes = Nodes {
+        main: vec![ClusterNode { created: at(900), ..silent("next", "1", None) }],
+        ..Nodes::default()
+    };
+    // Our request was at the 950th second, and by our clock the node joined at the 1,000th.
+    for (ahead, asked) in [(-100, vec![]), (0, vec!["delete next"]), (100, vec!["delete next"])] {
+        let seen = GoneMachines { ahead: Skew::seconds(ahead), ..machines(&[], &["1"]) };
+        let gone = GoneSince::default();
+        let _first = turn(&gone, &nodes, &seen, 2_000);
+        assert_eq!(turn(&gone, &nodes, &seen, 2_300).0, asked, "{ahead} s");
+    }
 }
 
 #[test]

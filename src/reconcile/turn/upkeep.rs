@@ -97,7 +97,8 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         let deleted = self.nodes.deleted.iter();
         let deleted = deleted.map(|(id, machine)| (lower(id), machine.asked)).collect();
         let known = self.known();
-        let machines = GoneMachines { prefix, known, deleted };
+        let ahead = self.observed.facts.clock_ahead.unwrap_or_default();
+        let machines = GoneMachines { prefix, known, deleted, ahead };
         let (pool, before) = (self.book.pool, self.book.lease.not_after);
         let request = GoneRequest { pool, cluster, machines: &machines, after, before };
         self.nodes.undeleted = self.world.cluster().remove_gone(request).await;
