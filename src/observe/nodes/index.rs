@@ -10,8 +10,8 @@ use crate::model::machine::Condition;
 use crate::model::time::Span;
 
 /// An older node is one of a machine that had the same id before.
-// 5 min: the clocks of cloud and cluster differ by less.
-const OLDER: Span = Span::minutes(5);
+// 1 min: the clocks of cloud and cluster differ by less, and a node joins no sooner than its machine has started.
+const OLDER: Span = Span::minutes(1);
 
 /// A machine that runs for so long has a node by now.
 // 15 min: nodes join within ten.
@@ -58,7 +58,10 @@ impl<'n> NodeIndex<'n> {
 
     pub fn of(&self, row: &Instance) -> Option<&'n ClusterNode> {
         let node = *self.by_id.get(&self.id(row)?)?;
-        (node.created.plus(OLDER) >= row.created).then_some(node)
+        // One that fell silent before the machine was created is of the one before it, too.
+        let is_silent = node.ready != NodeReady::True;
+        let before = is_silent && node.since.is_some_and(|since| since < row.created);
+        (node.created.plus(OLDER) >= row.created && !before).then_some(node)
     }
 
     /// Why these cannot be the nodes of this set. Then a machine without a node is not one that did not come up.
