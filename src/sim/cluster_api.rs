@@ -168,8 +168,8 @@ impl SimStage {
         if !cluster.answers(self.world.now()) {
             return Err(unclear());
         }
-        let found = cluster.find(node).and_then(|vm| cluster.node(vm));
-        Ok(found.map(SimNode::view))
+        let found = cluster.watched(node, self.world.now());
+        Ok(found.map(|node| self.by_cloud(node)))
     }
 
     fn signed(&self, pool: &PoolName) -> Result<Vec<(ClusterName, ClusterNode)>, Refused> {
@@ -185,7 +185,8 @@ impl SimStage {
             }
             _ => node,
         };
-        let nodes = cluster.signed().map(|(_, node)| shield(node.view()));
+        let shown = cluster.watched_signed(self.world.now()).into_iter();
+        let nodes = shown.map(|node| shield(self.by_cloud(node)));
         let of_pool = nodes.filter(|node| node.is_signed_by(pool));
         Ok(of_pool.map(|node| (ClusterName::new("sim"), node)).collect())
     }

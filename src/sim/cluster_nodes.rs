@@ -3,15 +3,58 @@
 use super::cluster::SimNode;
 use super::cluster_api::{CALL_TAKES, refused, unclear};
 use super::mutation::Slip;
-use super::stage::SimStage;
+use super::stage::{SharedStage, SimStage};
 use crate::act::CallOutcome;
 use crate::model::cluster::{ClusterNode, NodeReady};
-use crate::model::ids::Key;
+use crate::model::ids::{ClusterName, Key};
+use crate::model::inventory::Inventory;
 use crate::model::journal::{Refusal, Refused};
-use crate::model::time::Time;
+use crate::model::time::{Skew, Time};
+use crate::observe::{ReadError, ReadNodes};
 use crate::world::{Guid, InstanceTruth, Power};
 
+impl ReadNodes for SharedStage {
+    /// There is one, and the pool names it.
+    fn clusters(&self) -> Vec<ClusterName> {
+        Vec::new()
+    }
+
+    async fn nodes(&self, _: &ClusterName) -> Result<Vec<ClusterNode>, ReadError> {
+        let stage = self.lock();
+        let Some(cluster) = &stage.cluster else { return Ok(Vec::new()) };
+        if cluster.answers(stage.world.now()) {
+            let shown = cluster.watched_all(stage.world.now());
+            return Ok(shown.into_iter().map(|node| stage.by_cloud(node)).collect());
+        }
+        let say = "the cluster did not answer".into();
+        Err(ReadError { refusal: Refusal::Unclear, code: None, retry_at: None, say })
+    }
+}
+
 impl SimStage {
+    /// The clock of a cluster is that of its machines.
+    pub(super) fn by_cloud(&self, node: ClusterNode) -> ClusterNode {
+        let ahead = self.adapter.ahead;
+        let since = node.since.map(|since| since.shown_by(ahead));
+        ClusterNode { created: node.created.shown_by(ahead), since, ..node }
+    }
+
+    /// What its nodes say of the machines of a listing, and what a look at their pods would add.
+    pub(super) fn joined(&mut self, inventory: &mut Inventory) {
+        let Some(cluster) = &self.cluster else { return };
+        for row in &mut inventory.instances {
+            let node = row.node.as_ref().and_then(|name| cluster.node(cluster.find(name)?));
+            row.workloads = node.map_or(0, |node| node.seats);
+        }
+        let mut rows = inventory.instances.iter();
+        for shown in &mut self.showed {
+            if let Some(row) = rows.find(|row| *row.id.as_str() == *shown.id) {
+                shown.condition = row.condition;
+                shown.since = row.since.filter(|_| self.adapter.ahead == Skew::NONE);
+            }
+        }
+    }
+
     /// What the watch of nodes shows. It costs no call.
     pub(super) fn silent(&self, prefix: &str) -> Result<Vec<ClusterNode>, Refused> {
         let Some(cluster) = &self.cluster else { return Ok(Vec::new()) };
@@ -22,7 +65,8 @@ impl SimStage {
             let id = node.provider_id.as_deref().map(str::to_ascii_lowercase);
             node.ready != NodeReady::True && id.is_some_and(|id| id.starts_with(prefix))
         };
-        Ok(cluster.all().map(|(_, node)| node.view()).filter(is_one).collect())
+        let shown = cluster.watched_all(self.world.now()).into_iter();
+        Ok(shown.map(|node| self.by_cloud(node)).filter(is_one).collect())
     }
 
     pub(super) fn delete_node(&mut self, before: Time, node: &ClusterNode) -> CallOutcome {

@@ -309,6 +309,7 @@ fn cluster(dice: &mut Dice) -> Option<ClusterSpec> {
         strangers: one_of(dice, &[0.0, 0.0, 0.1], 0.0),
         autoscaler: one_of(dice, &[0.0, 0.0, 0.1], 0.0),
         left_alone: one_of(dice, &[0.0, 0.0, 0.05], 0.0),
+        stalls: one_of(dice, &[0.0, 0.0, 0.1, 0.3], 0.0),
     })
 }
 

@@ -9,7 +9,7 @@ use super::stage::{SharedStage, SimStage, StageRow};
 use crate::model::autoscaler::{Autoscaler, AutoscalerBounds, AutoscalerDocument};
 use crate::model::ids::{Etag, InstanceId, Revision, ScaleSetId, VmId, Zone};
 use crate::model::inventory::{
-    Eviction, Gap, Instance, Inventory, Lock, LockLevel, ModelFields, NODES, Orchestration,
+    Eviction, Gap, Instance, Inventory, Lock, LockLevel, ModelFields, Orchestration,
     PlatformFeature, SetReading,
 };
 use crate::model::journal::Refusal;
@@ -37,15 +37,11 @@ impl SimStage {
         gaps.extend(
             cut.as_ref().map(|why| Gap { what: "listing".into(), why: why.to_string().into() }),
         );
-        let blind = self.cluster.as_ref().is_some_and(|cluster| !cluster.answers(self.now_ms()));
-        if blind {
-            gaps.push(Gap { what: NODES.into(), why: "the cluster did not answer".into() });
-        }
         let mut names = std::mem::take(&mut self.names);
         names.compute_by(self.scheme);
         let views = picture.get(..read).unwrap_or_default();
         let mut instances: Vec<Instance> =
-            views.iter().map(|view| self.instance(view, &set, blind, &mut names)).collect();
+            views.iter().map(|view| self.instance(view, &set, &mut names)).collect();
         let told = self.adapter.ahead == Skew::NONE;
         self.showed = views.iter().zip(&instances).map(|pair| shown(pair, told)).collect();
         self.names = names;
@@ -59,10 +55,6 @@ impl SimStage {
     /// A time as the cloud's clock shows it.
     fn clouds(&self, at: world::Millis) -> Time {
         Time::from_millis(at).shown_by(self.adapter.ahead)
-    }
-
-    fn now_ms(&self) -> world::Millis {
-        self.world.now()
     }
 
     fn nothing_seen(&self, failure: &WorldFailure) -> ReadError {
@@ -164,24 +156,8 @@ impl SimStage {
         there.map(lock).collect()
     }
 
-    fn instance(
-        &self,
-        view: &InstanceView,
-        set: &SetView,
-        blind: bool,
-        names: &mut SimNames,
-    ) -> Instance {
-        let node = self.cluster.as_ref().map(|cluster| cluster.node(view.vm));
-        let removes =
-            node.flatten().is_some_and(|node| node.scale_down.is_some() && node.mark.is_none());
-        let (condition, since) = match node {
-            Some(_) if (blind || removes) && !is_settled(view) => (Condition::Unknown, None),
-            Some(node) => {
-                let node = node.filter(|node| !node.starting);
-                with_node(view, node.map(|node| (node.ready, node.serves_since())))
-            }
-            None => without_node(view),
-        };
+    fn instance(&self, view: &InstanceView, set: &SetView, names: &mut SimNames) -> Instance {
+        let (condition, since) = condition(view);
         let (revision, evidence) = match view.latest_model_applied {
             Some(latest) if !self.adapter.shows_models => {
                 let revision = if latest { names.print(&set.model) } else { names.other() };
@@ -194,7 +170,6 @@ impl SimStage {
             Some(world::InstanceProtection { scale_in: true, .. }) => Protection::ScaleIn,
             _ => Protection::None,
         };
-        let node = node.flatten().filter(|_| !blind);
         Instance {
             id: InstanceId::shared(&view.id.0),
             vm: Some(VmId::shared(&view.vm_text)),
@@ -206,13 +181,11 @@ impl SimStage {
             condition,
             since: since.map(|at| at.shown_by(self.adapter.ahead)),
             protection,
-            workloads: node.map_or(0, |node| node.seats),
-            node: node.map(|node| node.name.clone()),
-            unreachable_since: node
-                .filter(|node| !node.ready)
-                .map(|node| Time::from_millis(node.since)),
-            marked: node.is_some_and(|node| node.mark.is_some()),
-            autoscaler_removes: removes && !blind,
+            workloads: 0,
+            node: None,
+            unreachable_since: None,
+            marked: false,
+            autoscaler_removes: false,
         }
     }
 }
@@ -319,11 +292,6 @@ fn platform_features(native: &world::PlatformSpec) -> Vec<PlatformFeature> {
     .collect()
 }
 
-/// The cloud's state alone decides the condition.
-fn is_settled(view: &InstanceView) -> bool {
-    view.provisioning == Provisioning::Deleting || is_stopped(view) || comes_up(view)
-}
-
 fn is_stopped(view: &InstanceView) -> bool {
     use Power::{Deallocated, Deallocating, Stopped, Stopping};
     matches!(view.power, Stopped | Stopping | Deallocated | Deallocating)
@@ -333,19 +301,7 @@ fn comes_up(view: &InstanceView) -> bool {
     view.provisioning == Provisioning::Creating || view.power == Power::Starting
 }
 
-fn with_node(view: &InstanceView, node: Option<(bool, i64)>) -> (Condition, Option<Time>) {
-    let at = |since| Some(Time::from_millis(since));
-    match node {
-        _ if view.provisioning == Provisioning::Deleting => (Condition::Deleting, None),
-        _ if is_stopped(view) => (Condition::Stopped, None),
-        Some((true, since)) => (Condition::Ready, at(since)),
-        _ if matches!(view.provisioning, Provisioning::Failed(_)) => (Condition::Failed, None),
-        Some((false, since)) => (Condition::Unready, at(since)),
-        None => (Condition::Provisioning, None),
-    }
-}
-
-fn without_node(view: &InstanceView) -> (Condition, Option<Time>) {
+fn condition(view: &InstanceView) -> (Condition, Option<Time>) {
     let since = view.health_since.map(Time::from_millis);
     let serves = view.health == Some(GuestHealth::Healthy);
     match view.provisioning {

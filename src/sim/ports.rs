@@ -12,12 +12,13 @@ use crate::ambient::Clock;
 use crate::drain::Drainer;
 use crate::memory::{InboxStore, TurnStore};
 use crate::model::ids::PoolName;
+use crate::model::inventory::Inventory;
 use crate::model::owner::Keeper;
 use crate::model::plan::{Facts, Follow, Gate, Quota, Verdict, Witness, WitnessKind};
-use crate::model::policy::Image;
+use crate::model::policy::{Image, Policy};
 use crate::model::size::{Decimal, MetricFact, PoolFact, SizePolicy, SizeProfile, SizeSource};
 use crate::model::time::{Skew, Time};
-use crate::observe::ReadFacts;
+use crate::observe::{ReadCloud, ReadError, ReadFacts, read_nodes};
 use crate::reconcile::TurnEnvironment;
 
 #[derive(Debug)]
@@ -65,6 +66,13 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> TurnEnvironment for SimPorts<R, 
 
     fn clock(&self) -> &SharedStage {
         &self.stage
+    }
+
+    async fn list(&self, policy: &Policy) -> Result<Inventory, ReadError> {
+        let mut inventory = self.cloud().list(&policy.scale_set).await?;
+        read_nodes(&self.stage, policy, &mut inventory).await;
+        self.stage.lock().joined(&mut inventory);
+        Ok(inventory)
     }
 }
 

@@ -91,7 +91,7 @@ fn sent(call: &SimCall, lease: &Lease) -> SentCall {
 fn seen_lacking(decision: &RecordedDecision) -> u32 {
     let off = &decision.planned.state.written_off;
     let stays = |machine: &&Machine| {
-        let seen = !matches!(machine.condition, Condition::Deleting | Condition::Unknown);
+        let seen = machine.condition != Condition::Deleting;
         machine.missed == 0 && (seen || off.contains(&machine.key()))
     };
     let listed = decision.machines.iter().filter(stays).count();

@@ -71,6 +71,7 @@ impl Cluster {
             Due::Others => self.others_act(at),
             Due::Strangers => self.strangers_act(at),
             Due::Autoscaler => self.autoscaler_acts(at),
+            Due::Watch => self.watch_goes_on(at),
         }
     }
 
@@ -93,10 +94,7 @@ impl Cluster {
     }
 
     fn started(&mut self, vm: Guid, at: Millis) {
-        let there = self.nodes.write(vm, |node| {
-            node.starting = false;
-            node.available_since = node.since.max(at);
-        });
+        let there = self.nodes.write(vm, |node| node.starting = false);
         if there {
             self.news.push((at, vm, NodeNews::Started));
             self.place_waiting(at);
@@ -108,7 +106,7 @@ impl Cluster {
         let Some(node) = self.nodes.get(vm).filter(|node| !node.ready) else { return };
         let pods = node.pods.clone();
         self.nodes.write(vm, |node| {
-            (node.ready, node.since, node.available_since) = (true, at, at);
+            (node.ready, node.since) = (true, at);
         });
         for uid in pods {
             let Some(pod) = self.pods.get(uid) else { continue };

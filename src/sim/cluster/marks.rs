@@ -76,6 +76,7 @@ impl Cluster {
             _ => {}
         }
         self.tell_drained(vm, now);
+        self.answered(vm);
         Ok(())
     }
 

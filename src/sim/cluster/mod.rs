@@ -16,6 +16,7 @@ mod pods;
 mod scheduler;
 mod spec;
 mod state;
+mod watch;
 
 #[cfg(test)]
 mod tests;

@@ -38,8 +38,6 @@ pub(in crate::sim) struct SimNode {
     pub since: Millis,
     /// The taint of its start is still on it.
     pub starting: bool,
-    /// Since when it takes pods, if it does.
-    pub available_since: Millis,
     pub cordoned: bool,
     /// Another client cordoned it.
     pub cordoned_by_others: bool,
@@ -84,11 +82,6 @@ impl SimNode {
     pub fn is_ours(&self) -> bool {
         let mark = self.mark.clone().map(|mark| self.attributed(mark));
         self.cordoned && mark.is_some_and(|mark| mark.cordoned)
-    }
-
-    /// Since when it is ready and took pods, or is not ready.
-    pub fn serves_since(&self) -> Millis {
-        self.since.max(self.available_since)
     }
 
     pub const fn takes_pods(&self) -> bool {
@@ -227,7 +220,6 @@ impl Nodes {
                 ready: false,
                 since: at,
                 starting,
-                available_since: at,
                 cordoned: false,
                 cordoned_by_others: false,
                 cordoned_unseen: false,

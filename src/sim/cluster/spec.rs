@@ -45,6 +45,8 @@ pub struct ClusterSpec {
     pub autoscaler: f64,
     /// Share of pods whose owner wants them left alone at first, for as long as a budget blocks.
     pub left_alone: f64,
+    /// Share of the minutes of the first hours in which the watch of nodes shows nothing new.
+    pub stalls: f64,
 }
 
 impl Default for ClusterSpec {
@@ -70,6 +72,7 @@ impl Default for ClusterSpec {
             strangers: 0.0,
             autoscaler: 0.0,
             left_alone: 0.0,
+            stalls: 0.0,
         }
     }
 }

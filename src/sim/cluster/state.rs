@@ -7,7 +7,7 @@ use super::nodes::{Nodes, SimNode};
 use super::pods::{Pods, SimPod};
 use super::spec::ClusterSpec;
 use crate::ambient::Dice;
-use crate::model::cluster::Pod;
+use crate::model::cluster::{ClusterNode, Pod};
 use crate::model::ids::NodeName;
 use crate::model::node_event::NodeEvent;
 use crate::model::time::Time;
@@ -46,6 +46,8 @@ pub(super) enum Due {
     Strangers,
     /// The cluster-autoscaler looks at all nodes.
     Autoscaler,
+    /// The watch of nodes may stall.
+    Watch,
 }
 
 /// What a cluster tells of a node.
@@ -88,6 +90,8 @@ pub(in crate::sim) struct Cluster {
     pub(super) least: usize,
     /// Machines that it deletes.
     pub(super) removals: Vec<Guid>,
+    /// What the watch of nodes shows until then, where it stalls.
+    pub(super) stalled: Option<(Millis, Vec<ClusterNode>)>,
     events: Vec<(Time, NodeName, NodeEvent)>,
 }
 
@@ -116,6 +120,7 @@ impl Cluster {
             namespace_ends: false,
             least: machines.div_ceil(2) as usize,
             removals: Vec::new(),
+            stalled: None,
             events: Vec::new(),
         };
         cluster.make_first_pods();
@@ -138,6 +143,9 @@ impl Cluster {
         }
         if self.spec.autoscaler > 0.0 {
             self.due.insert((now + MINUTE, Due::Autoscaler));
+        }
+        if self.spec.stalls > 0.0 {
+            self.due.insert((now + MINUTE, Due::Watch));
         }
         if self.spec.strangers > 0.0 {
             self.due.insert((now + MINUTE, Due::Strangers));

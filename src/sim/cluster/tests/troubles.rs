@@ -113,3 +113,24 @@ fn a_guard_blocks_until_its_time_and_two_budgets_block_too() {
         assert!(play.cluster.pods.guards.is_empty());
     }
 }
+
+#[test]
+fn a_watch_that_stalls_shows_what_was_and_the_answers_to_our_own_changes() {
+    let mut play = Play::new(ClusterSpec { stalls: 1.0, ..ClusterSpec::default() }, 1);
+    play.pass(MINUTE);
+    play.cluster.cordoned_by_others(vm(0), play.now);
+    let shown = |play: &Play, n| {
+        let name = play.cluster.node(vm(n)).unwrap().name.clone();
+        play.cluster.watched(&name, play.now).unwrap()
+    };
+    let old = shown(&play, 0);
+    assert!(!old.cordoned && !play.cluster.watched_all(play.now)[0].cordoned);
+    let set = NodeChange::Mark(mark(play.now, true));
+    let late = play.cluster.mark(vm(0), &old.version, &set, play.now);
+    assert_eq!(late, Err(MarkFailure::Conflict), "another client wrote it since");
+    play.mark(1);
+    assert!(shown(&play, 1).mark.is_some());
+    play.cluster.calm_from = play.now;
+    play.pass(MINUTE);
+    assert!(shown(&play, 0).cordoned);
+}
