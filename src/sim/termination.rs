@@ -7,7 +7,7 @@ use super::run::Run;
 use super::transport::{Road, now_or_never};
 use crate::memory::{InboxStore, TurnStore};
 use crate::model::action::{Action, ActionKind};
-use crate::model::backend::ServiceStep;
+use crate::model::backend::{OutOfService, ServiceStep};
 use crate::model::calendar::Windows;
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::ids::Key;
@@ -75,10 +75,8 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
             });
             open || writes || planned.actions.iter().any(works)
         };
-        let returns = self
-            .process
-            .remembered()
-            .is_none_or(|image| image.out.iter().any(|row| row.step != ServiceStep::Out));
+        let remembered = self.process.remembered();
+        let returns = remembered.is_none_or(|image| image.out.iter().any(is_moving));
         let goes_on = returns || works_but(&|_| false);
         let again = self.idle.switches_again(&planned.actions, &self.policy.windows, report.at);
         let drains_again = |action: &Action| is_drained_again(state, action);
@@ -153,6 +151,10 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         let long = now.since(since) >= WAITS_FOR_GOOD && self.idle.inside >= INSIDE_FOR_GOOD;
         long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
     }
+}
+
+fn is_moving(row: &OutOfService) -> bool {
+    row.step != ServiceStep::Out
 }
 
 /// Repeats a capacity already requested: it may still arrive, and meanwhile the pool waits for a person.

@@ -153,7 +153,7 @@ fn a_node_of_a_machine_that_had_the_id_before_is_not_its_node() {
     for (since, found) in [(890, false), (950, true)] {
         let ready = NodeReady::Unknown;
         let (created, since) = (at(860), Some(at(since)));
-        let silent = ClusterNode { ready, created, since, ..node("silent", format!("{UNIFORM}1")) };
+        let silent = ClusterNode { created, ready, since, ..node("silent", format!("{UNIFORM}1")) };
         assert_eq!(joined(one(), &[silent])[0].0.is_some(), found);
     }
 }
