@@ -94,8 +94,8 @@ fn about_undrained(basis: &Basis, holds: &mut Holds) {
         waits && !row.stays && setbacks::is_undrained(input, memory, row.machine(input))
     };
     let say = |n| {
-        let say = "failed, and not drained: its pods stayed. Poolkeeper drains again later; `delete-machine --now` deletes without a drain";
-        machines(n as i64, say) + &kept(basis, stuck)
+        let are = "failed, and not drained: its pods stayed. Poolkeeper drains again later; `delete-machine --now` deletes without a drain";
+        machines(n as i64, are) + &kept(basis, stuck)
     };
     let hold =
         about(basis, holds, HoldReason::DrainBlocked, stuck, say, Some(CommandName::DeleteMachine));

@@ -33,7 +33,7 @@ const DELETES_SHOW: Span = Span::minutes(2);
 
 /// A machine may be listed this much later than others of its raise.
 // 2 min: listings lack new machines for seconds to minutes.
-const BIRTHS_SHOW: Span = Span::minutes(2);
+const SIBLINGS_SHOW: Span = Span::minutes(2);
 
 /// After this many tries without a machine, if no more may be requested, an operator may reset the capacity; the tries
 /// continue.
@@ -78,7 +78,7 @@ pub(super) fn choose(
     }
     // Repeating the number requests all lacking machines: wait for the result of the last raise first, and for deletes
     // that the number may count no more.
-    let comes = count.pending > 0 || brings_births(basis) || going(basis) > 0;
+    let comes = count.pending > 0 || brings_births(basis) || deletes_going(basis) > 0;
     let repeats = lacking > 0 && to == Some(number.from) && comes;
     let lacks = lacking > 0 || number.lacking() > 0;
     if repeats || (lacks && waits_for_births(basis)) {
@@ -248,7 +248,7 @@ fn brings_births(basis: &Basis) -> bool {
     let Basis { input, rows, .. } = *basis;
     let young = rows.iter().filter(|row| row.group == CandidateGroup::Young);
     let mut born = young.map(|row| journal::born(input, row.machine(input)));
-    born.any(|born| input.now.since(born) < BIRTHS_SHOW)
+    born.any(|born| input.now.since(born) < SIBLINGS_SHOW)
 }
 
 /// This turn's raise shows how the set counts deletes.
@@ -268,12 +268,12 @@ fn goes_for_us(input: &Input, row: &MachineCandidate) -> bool {
 /// A raise brought no machine before. The number may count that one still, or one that we are deleting, and a read does
 /// not tell which: it is written when the deletes have ended.
 fn counts_leaving(basis: &Basis, number: &Number) -> bool {
-    let going = going(basis);
+    let going = deletes_going(basis);
     basis.memory.undelivered.is_some() && going > 0 && number.lacking() <= going
 }
 
 /// Our deletes that the planner waits for.
-fn going(basis: &Basis) -> i64 {
+fn deletes_going(basis: &Basis) -> i64 {
     let Basis { input, rows, .. } = *basis;
     rows.iter().filter(|row| goes_for_us(input, row) && !row.overdue).count() as i64
 }
