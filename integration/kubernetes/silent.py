@@ -10,8 +10,8 @@ from kubelets import OUT, ready_since
 from stage import PATIENCE
 from witness import Audit, code, evicted_uid, is_eviction, moment, puts_taint, subject, time_of
 
-# Seconds that the node of a machine which is gone may stay.
-STAYS = 30
+# Seconds that the node of a machine which is gone may stay. After a minute of them it is out of service.
+STAYS = 75
 # A failed machine waits so long for pods that a budget holds.
 FAILED_AFTER = "20s"
 # Longer than listings must show that a machine is off before its node is out of service.
@@ -20,8 +20,8 @@ STOPPED_AFTER = "150s"
 
 def gone(stage, table):
     """The cloud controller deletes no node of three machines that went. The daemon deletes the one whose kubelet stays
-    silent, and the one whose kubelet speaks again once it is silent too. Another object that has the name of one may be
-    the node of another machine: it is the cloud controller's to delete."""
+    silent, and the one whose kubelet speaks again once it is silent too; before that it gives up what runs there. Another
+    object that has the name of one may be the node of another machine: it is the cloud controller's to delete."""
     name, kubelets = "gone", stage.kubelets
     kubelets.kept.add(name)
     uids = {node: one["metadata"]["uid"] for node, one in stage.nodes_of(name).items()}
@@ -31,7 +31,8 @@ def gone(stage, table):
     kubelets.speak_again(back)
     kubelets.register_again(anew)
     look_until(stage, lambda: silent not in stage.nodes_of(name), f"node {silent} is deleted")
-    enough = time.monotonic() + STAYS + 10
+    # The others have been gone for as long.
+    enough = time.monotonic() + 10
     look_until(stage, lambda: time.monotonic() > enough, "time passes")
     there = stage.nodes_of(name)
     if back not in there or anew not in there or uids[anew] == there[anew]["metadata"]["uid"]:
@@ -40,16 +41,17 @@ def gone(stage, table):
     wait("they are silent again", lambda: kubelets.silent_nodes() >= {back, anew}, 60)
     since = {back: ready_since(stage.client.get("nodes", back))[1]}
     look_until(stage, lambda: back not in stage.nodes_of(name), f"node {back} is deleted")
-    enough = time.monotonic() + STAYS + 10
+    enough = time.monotonic() + 10
     look_until(stage, lambda: time.monotonic() > enough, "time passes")
     if anew not in stage.nodes_of(name):
         raise Failed(f"node {anew}, which registered after its machine was deleted, is gone")
     del uids[anew]
     judge_deletions(stage, uids, since)
+    judge_outs(stage, set(uids), anew)
     kubelets.kept.discard(name)
     stage.wait_rolled(name)
     stage.no_marks(name)
-    table["gone"] = f"2 nodes deleted, one of them {STAYS} s after its kubelet was silent again; one left alone"
+    table["gone"] = f"2 nodes out of service and deleted, one of them {STAYS} s after its kubelet was silent again; one left alone"
 
 
 def deletes():
@@ -80,6 +82,14 @@ def judge_deletions(stage, uids, since):
         early = STAYS - (moment(one) - time_of(since[node])) if node in since else 0
         if early > 1:
             raise Failed(f"node {node} was deleted {early:.0f} s before its time")
+
+
+def judge_outs(stage, deleted, anew):
+    """Each is out of service once, and that of another machine never."""
+    outs = [one["objectRef"]["name"] for one in Audit(stage.control.audit_log).ours("main") if puts_taint(one, OUT)]
+    outs = [node for node in outs if node in deleted or node == anew]
+    if sorted(outs) != sorted(deleted):
+        raise Failed(f"the daemon put {sorted(outs)} out of service, and the machines of {sorted(deleted)} are gone")
 
 
 def unreachable(stage, table):
