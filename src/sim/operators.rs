@@ -106,6 +106,8 @@ pub enum Intervention {
     RaiseQuota,
     /// Only a changed pool file helps.
     ChangeLimits,
+    /// The machines are not nodes of the cluster that the pool file names.
+    NameCluster,
 }
 
 impl Intervention {
@@ -118,6 +120,7 @@ impl Intervention {
             Intervention::SuspendWriter => "the other writer to stop",
             Intervention::RaiseQuota => "more quota",
             Intervention::ChangeLimits => "changed limits in the pool file",
+            Intervention::NameCluster => "the cluster of its nodes",
         }
     }
 }
@@ -167,9 +170,10 @@ fn answer(hold: &Hold, waiting: &[Wait]) -> Option<Act> {
         Intervention::Unlock => return Some(Act::Lift),
         Intervention::RestoreModel => CommandName::Retry,
         Intervention::Command(verb) => verb,
-        Intervention::SuspendWriter | Intervention::RaiseQuota | Intervention::ChangeLimits => {
-            return None;
-        }
+        Intervention::SuspendWriter
+        | Intervention::RaiseQuota
+        | Intervention::ChangeLimits
+        | Intervention::NameCluster => return None,
     };
     Some(match verb {
         CommandName::Resume => ask(CommandVerb::Resume),

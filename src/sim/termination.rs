@@ -1,6 +1,6 @@
 //! Detects the end of a rehearsal: no work is left, or a person must act.
 
-use super::operators::intervention;
+use super::operators::{Intervention, intervention};
 use super::outcome::End;
 use super::recorder::RecordedDecision;
 use super::run::Run;
@@ -12,7 +12,7 @@ use crate::model::calendar::Windows;
 use crate::model::hold::{Hold, HoldReason};
 use crate::model::ids::Key;
 use crate::model::journal::{Entry, EntryOutcome, Refusal, Refused};
-use crate::model::plan::Report;
+use crate::model::plan::{Facts, Report};
 use crate::model::rollout::{PoolState, RolloutCause, RolloutEnding, RolloutRecord};
 use crate::model::time::{Span, Time};
 use crate::reconcile::TurnReport;
@@ -82,8 +82,9 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         let drains_again = |action: &Action| is_drained_again(state, action);
         let is_news = (!again || works_but(&is_switch)) && works_but(&drains_again);
         let case = decision.case(&self.policy);
-        let asks =
-            |hold: &&Hold| intervention(hold).is_some() && !does_without(hold, &planned.report);
+        let asks = |hold: &&Hold| {
+            asked(hold, &decision.facts).is_some() && !does_without(hold, &planned.report)
+        };
         let asks_person = planned.report.holds.iter().find(asks);
         // A refused or lost model write is retried.
         let owes = state.model.back_off.as_ref().is_some_and(|known| known.until > report.at);
@@ -118,10 +119,9 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         let since = *self.idle.since.get_or_insert(report.at);
         let hold = asks_person?;
         self.idle.inside += u32::from(self.policy.windows.at(report.at).open);
-        if !self.waits_for_good(hold, since, report.at) {
-            return None;
-        }
-        Some(End::Waits { remedy: intervention(hold)?, hold: hold.reason.code() })
+        let remedy = asked(hold, &decision.facts)?;
+        let waits = self.is_tried(remedy, hold) && self.waits_for_good(since, report.at);
+        waits.then(|| End::Waits { remedy, hold: hold.reason.code() })
     }
 
     /// The time or the turns ran out.
@@ -146,11 +146,22 @@ impl<R: Road, S: TurnStore + InboxStore + Sync> Run<'_, R, S> {
         (self.idle.since, self.idle.inside) = (None, 0);
     }
 
-    /// Outside its window a pool may only appear to wait for a person.
-    fn waits_for_good(&self, hold: &Hold, since: Time, now: Time) -> bool {
-        let long = now.since(since) >= WAITS_FOR_GOOD && self.idle.inside >= INSIDE_FOR_GOOD;
-        long && (!self.scenario.operator || self.operator.gave_up(hold.reason))
+    /// The simulated operator edits no pool file.
+    fn is_tried(&self, remedy: Intervention, hold: &Hold) -> bool {
+        let tries = self.scenario.operator && remedy != Intervention::NameCluster;
+        !tries || self.operator.gave_up(hold.reason)
     }
+
+    /// Outside its window a pool may only appear to wait for a person.
+    fn waits_for_good(&self, since: Time, now: Time) -> bool {
+        now.since(since) >= WAITS_FOR_GOOD && self.idle.inside >= INSIDE_FOR_GOOD
+    }
+}
+
+/// What the hold asks a person for, or the reason why no machine is seen.
+fn asked(hold: &Hold, facts: &Facts) -> Option<Intervention> {
+    let is_blind = hold.reason == HoldReason::HealthBlind && facts.nodes_unseen.is_some();
+    intervention(hold).or(is_blind.then_some(Intervention::NameCluster))
 }
 
 fn is_moving(row: &OutOfService) -> bool {

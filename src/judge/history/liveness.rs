@@ -165,9 +165,13 @@ fn is_open(view: &View, at: Time) -> bool {
 
 /// An operator can act on it, if not by one of our verbs.
 pub(super) fn asks_people(hold: &Hold, view: &View) -> bool {
-    use HoldReason::{AutoscalerLimit, Locked, PlatformConflict, Quota, SetLimit, UnsafeRaise};
+    use HoldReason::{
+        AutoscalerLimit, HealthBlind, Locked, PlatformConflict, Quota, SetLimit, UnsafeRaise,
+    };
     match hold.reason {
         AutoscalerLimit | Locked | PlatformConflict | SetLimit | UnsafeRaise => true,
+        // The nodes of the cluster are not those of the machines, or it does not answer.
+        HealthBlind => view.case.facts.nodes_unseen.is_some(),
         // If a machine may be unavailable, the rollout needs no spare one.
         Quota => view.unavailable == 0 || view.tally.exist + view.pending < view.desired,
         _ => hold.remedy.is_some(),
