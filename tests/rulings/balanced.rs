@@ -120,3 +120,23 @@ fn one_that_returns_serves_once_its_load_balancers_say_so() {
     assert_eq!(turn.drained(), [] as [&str; 0]);
     assert_eq!(turn.planned.report.numbers.available, 3);
 }
+
+#[test]
+fn what_stands_in_for_one_that_returns_stays_until_that_one_serves() {
+    // Method `onDelete`: the old machine failed and got a replacement, and serves again before it went.
+    let pool = |backs: &[&str]| {
+        let pool = Pool::new(1, "1", "0").old_ready(1).new_young(1);
+        let mut pool = pool.policy(|draft| draft.rollout.method = Method::OnDelete);
+        pool.set.backends = vec![web()];
+        let step: Box<str> = DrainFact::RETURNING.into();
+        let back = |id: &&str| {
+            let (id, step) = (InstanceId::new(*id), step.clone());
+            DrainFact { id, step, since: NOW, blocker: None, clear: false }
+        };
+        pool.facts.drains = backs.iter().map(back).collect();
+        pool.plan()
+    };
+    for turn in [pool(&[]), pool(&["o1"])] {
+        assert!(turn.drained().is_empty() && turn.deleted().is_empty(), "{turn:?}");
+    }
+}

@@ -37,11 +37,13 @@ impl Taker<'_> {
         self.left().filter(there).filter(named).count() as i64
     }
 
-    /// A young replacement is not surplus while a machine it replaces still serves: only those above D are. It is not
-    /// surplus either beside an untouchable machine that does not serve, or an invisible one that may be gone: it takes
-    /// that machine's place.
+    /// A young replacement is not surplus while a machine it replaces still serves, or will once its load balancers know
+    /// it again: only those above D are. It is not surplus either beside an untouchable machine that does not serve, or an
+    /// invisible one that may be gone: it takes that machine's place.
     pub(super) fn young_too_many(&self, bound: i64) -> i64 {
-        let serving = |row: &MachineCandidate| row.group == CandidateGroup::Ready && row.outdated;
+        let serving = |row: &MachineCandidate| {
+            row.outdated && (row.group == CandidateGroup::Ready || row.balancing)
+        };
         let still =
             self.basis.rows.iter().zip(&self.taken).any(|(row, taken)| !taken && serving(row));
         let gone = self.rows_taken(|row| row.group.exists() && !row.outdated);
