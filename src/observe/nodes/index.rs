@@ -1,13 +1,13 @@
 //! Which node is which machine of a set, and why the nodes cannot be those of the set.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::model::cluster::{ClusterNode, NodeReady};
 use crate::model::gone::provider_prefix;
 use crate::model::ids::ScaleSetId;
 use crate::model::inventory::{Instance, Inventory, Orchestration};
 use crate::model::machine::Condition;
-use crate::model::time::Span;
+use crate::model::time::{Span, Time};
 
 /// An older node is one of a machine that had the same id before.
 // 1 min: the clocks of cloud and cluster differ by less, and a node joins no sooner than its machine has started.
@@ -21,13 +21,14 @@ const JOINS_WITHIN: Span = Span::minutes(15);
 // 15 min: as far as a listing may lag.
 const LISTED_WITHIN: Span = Span::minutes(15);
 
-/// The nodes of a cluster, by the ids of their machines in lower case.
+/// The nodes of a cluster, by the ids of their machines in lower case. Two have one id if the cloud used it again.
 pub(super) struct NodeIndex<'n> {
     /// How such an id begins if its machine is one of the set; none if the set has no valid id.
     prefix: Option<String>,
     /// How the name of a machine begins that can only be one of the set.
     names: String,
-    by_id: BTreeMap<String, &'n ClusterNode>,
+    /// By the ids of their machines, the oldest first of those with one id.
+    nodes: Vec<(String, &'n ClusterNode)>,
 }
 
 impl<'n> NodeIndex<'n> {
@@ -40,15 +41,11 @@ impl<'n> NodeIndex<'n> {
             }
             _ => String::new(),
         };
-        let mut by_id = BTreeMap::new();
-        for node in nodes {
-            let Some(id) = &node.provider_id else { continue };
-            let newest = by_id.entry(id.to_ascii_lowercase()).or_insert(node);
-            if node.created > newest.created {
-                *newest = node;
-            }
-        }
-        Self { prefix, names, by_id }
+        let with_id =
+            |node: &'n ClusterNode| Some((node.provider_id.as_ref()?.to_ascii_lowercase(), node));
+        let mut nodes: Vec<(String, &ClusterNode)> = nodes.iter().filter_map(with_id).collect();
+        nodes.sort_by(|(id, node), (other, of)| (id, node.created).cmp(&(other, of.created)));
+        Self { prefix, names, nodes }
     }
 
     fn id(&self, row: &Instance) -> Option<String> {
@@ -56,12 +53,16 @@ impl<'n> NodeIndex<'n> {
         Some(format!("{prefix}{}", row.id.as_str().to_ascii_lowercase()))
     }
 
+    /// A listing may be behind, and show a machine whose id another one has by now: its node is the older one.
     pub fn of(&self, row: &Instance) -> Option<&'n ClusterNode> {
-        let node = *self.by_id.get(&self.id(row)?)?;
-        // One that fell silent before the machine was created is of the one before it, too.
-        let is_silent = node.ready != NodeReady::True;
-        let before = is_silent && node.since.is_some_and(|since| since < row.created);
-        (node.created.plus(OLDER) >= row.created && !before).then_some(node)
+        let id = self.id(row)?;
+        let mut nodes = self.from(&id).take_while(|(known, _)| *known == id);
+        nodes.find(|(_, node)| joined_since(node, row.created)).map(|(_, node)| *node)
+    }
+
+    fn from(&self, id: &str) -> impl Iterator<Item = &(String, &'n ClusterNode)> {
+        let at = self.nodes.partition_point(|(known, _)| &**known < id);
+        self.nodes.get(at..).unwrap_or_default().iter()
     }
 
     /// Why these cannot be the nodes of this set. Then a machine without a node is not one that did not come up.
@@ -85,10 +86,9 @@ impl<'n> NodeIndex<'n> {
         let is_listed = |node: &ClusterNode| {
             inventory.set.read_at.since(node.created) >= LISTED_WITHIN && inventory.set.complete
         };
-        let strays =
-            self.by_id.range(prefix.clone()..).take_while(|(id, _)| id.starts_with(&prefix));
+        let strays = self.from(&prefix).take_while(|(id, _)| id.starts_with(&prefix));
         let strays = strays.filter(|(id, node)| {
-            node.ready == NodeReady::True && is_listed(node) && !leaves(node) && !rows.contains(*id)
+            node.ready == NodeReady::True && is_listed(node) && !leaves(node) && !rows.contains(id)
         });
         let names: Vec<&str> = strays.map(|(_, node)| node.name.as_str()).collect();
         let first = names.first()?;
@@ -98,4 +98,11 @@ impl<'n> NodeIndex<'n> {
         };
         Some(format!("the node {first}{others} is ready and says that it is a machine of the scale set, and Azure lists no such machine: delete the node if its machine is gone").into())
     }
+}
+
+/// It can be the node of a machine that was created then. One that fell silent before is not.
+fn joined_since(node: &ClusterNode, created: Time) -> bool {
+    let is_silent = node.ready != NodeReady::True;
+    let before = is_silent && node.since.is_some_and(|since| since < created);
+    node.created.plus(OLDER) >= created && !before
 }

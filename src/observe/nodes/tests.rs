@@ -149,6 +149,10 @@ fn a_node_of_a_machine_that_had_the_id_before_is_not_its_node() {
     assert_eq!(joined(one(), std::slice::from_ref(&old))[0].0, None);
     let nodes = [node("new", format!("{UNIFORM}1")), old];
     assert_eq!(joined(one(), &nodes)[0].0.as_deref(), Some("new"));
+    // A listing that is behind shows the machine that had the id: its node is its own.
+    let mut late = one();
+    late.instances[0].created = at(450);
+    assert_eq!(joined(late, &nodes)[0].0.as_deref(), Some("old"));
     // The clocks may differ a little. One that fell silent before the machine was created is not its node either.
     for (since, found) in [(890, false), (950, true)] {
         let ready = NodeReady::Unknown;
