@@ -212,21 +212,21 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
     if unsure || (off.is_none() && waits(basis, batches, at, row, updates)) {
         return;
     }
-    // Its condition changed since it was asked to leave, or it was never drained: something may run on it. A drain with
-    // nothing to do costs one read.
-    let unsure = machine.since > row.asked || row.doing == MachineActivity::DrainAgain;
+    // Its condition changed since it was asked to leave, or it was never drained: something may run on it. A failed one
+    // was waited for less long. A drain with nothing to do costs one read.
+    let recovered = row.because == Some(RemovalReason::Failed) && because != RemovalReason::Failed;
+    let unsure = machine.since > row.asked || row.doing == MachineActivity::DrainAgain || recovered;
     let because = if named_now { RemovalReason::DeleteRequestedNow } else { because };
     let again = because != RemovalReason::Failed || row.doing == MachineActivity::DrainAgain;
     if unsure && again && drains(basis, at, because) {
         drain(basis, batches, at, because, MachineReason::Draining);
         return;
     }
-    if updates && !named_now && !is_on_target_model(basis) {
-        return;
-    }
     if updates && !named_now {
-        put(basis, &mut batches.reimage, at, because);
-        batches.moved.push((at, Lifecycle::Updating, MachineReason::UpdatedInPlace));
+        if is_on_target_model(basis) {
+            put(basis, &mut batches.reimage, at, because);
+            batches.moved.push((at, Lifecycle::Updating, MachineReason::UpdatedInPlace));
+        }
         return;
     }
     match off {

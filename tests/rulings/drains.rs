@@ -460,3 +460,15 @@ fn a_machine_stuck_in_deletion_stops_a_pool_without_u_until_it_is_written_off() 
     pool.plan().does(None, &[]).says("stuckDelete").says("ceiling");
     pool.ask(CommandVerb::Abandon(InstanceId::new("o4"))).plan().does(Some(4), &[]);
 }
+
+#[test]
+fn one_that_was_drained_as_failed_and_serves_again_is_drained_anew_for_another_reason() {
+    // A listing that was behind showed it as failed; by its record it has been ready since before that.
+    let drained = |because| {
+        let pool = nodes().drain_ended("o1", because, EntryOutcome::Done);
+        let turn = pool.gone_for("o1", Condition::Ready, Span::minutes(10)).plan();
+        (turn.drained().len(), turn.deleted().len())
+    };
+    assert_eq!(drained(RemovalReason::Failed), (1, 0));
+    assert_eq!(drained(RemovalReason::Outdated), (0, 1));
+}
