@@ -20,8 +20,8 @@ STOPPED_AFTER = "150s"
 
 def gone(stage, table):
     """The cloud controller deletes no node of three machines that went. The daemon deletes the one whose kubelet stays
-    silent, and the one whose kubelet speaks again once it is silent too; before that it gives up what runs there. Another
-    object that has the name of one may be the node of another machine: it is the cloud controller's to delete."""
+    silent, and the one whose kubelet speaks again once it is silent too. Before that it puts both out of service.
+    Another object that has the name of one may be the node of another machine: it is the cloud controller's to delete."""
     name, kubelets = "gone", stage.kubelets
     kubelets.kept.add(name)
     uids = {node: one["metadata"]["uid"] for node, one in stage.nodes_of(name).items()}

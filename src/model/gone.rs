@@ -39,29 +39,24 @@ impl GoneMachines {
     /// The node is one of a machine that we took out of service, and the machine is gone.
     pub fn has(&self, node: &ClusterNode, pool: &PoolName) -> bool {
         let is_ours = node.mark.as_ref().is_some_and(|mark| mark.pool == *pool);
-        self.lacks(node) && (is_ours || self.is_deleted(node))
+        self.gone_id(node).is_some_and(|id| is_ours || self.is_deleted(&id, node))
     }
 
     /// Its machine is gone because we deleted it. One that vanished may only not be listed.
     pub fn has_deleted(&self, node: &ClusterNode) -> bool {
-        self.lacks(node) && self.is_deleted(node)
+        self.gone_id(node).is_some_and(|id| self.is_deleted(&id, node))
     }
 
-    /// It is of this set, and no machine that may live has its id.
-    fn lacks(&self, node: &ClusterNode) -> bool {
-        self.id(node).is_some_and(|id| !self.known.contains(&id))
-    }
-
-    fn is_deleted(&self, node: &ClusterNode) -> bool {
-        let asked = self.id(node).and_then(|id| self.deleted.get(&id));
-        // An id may be another machine's by now: its node joined after our request, by whichever clock.
-        let joined = node.created.max(node.created.told_by(self.ahead));
-        asked.is_some_and(|asked| asked.since(joined) > CLOCKS)
-    }
-
-    /// The id of its machine, if that is one of this set.
-    fn id(&self, node: &ClusterNode) -> Option<String> {
+    /// The id of its machine, if that is one of this set, and no machine that may live has this id.
+    fn gone_id(&self, node: &ClusterNode) -> Option<String> {
         let id = node.provider_id.as_ref()?.to_ascii_lowercase();
-        id.strip_prefix(&*self.prefix).map(str::to_owned)
+        let id = id.strip_prefix(&*self.prefix)?;
+        (!self.known.contains(id)).then(|| id.to_owned())
+    }
+
+    fn is_deleted(&self, id: &str, node: &ClusterNode) -> bool {
+        // An id may be another machine's by now: its node joined after our request, by at least one of the clocks.
+        let joined = node.created.max(node.created.told_by(self.ahead));
+        self.deleted.get(id).is_some_and(|asked| asked.since(joined) > CLOCKS)
     }
 }

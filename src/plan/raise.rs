@@ -237,7 +237,7 @@ fn unseen_room(basis: &Basis) -> i64 {
     };
     let going = rows.iter().filter(going).count() as i64;
     let over = i64::from(input.set.capacity) - (count.exist + count.failed + count.gray);
-    // A raise from a number that counted such a delete brought one more than it asked for.
+    // If the number of the last raise counted such a delete, that raise brings one machine more than it asked for.
     let unborn = if brings_births(basis) { over } else { 0 };
     let counted = going.min(over).max(unborn);
     if counted > 0 { count.ceiling - count.live - counted } else { i64::MAX }

@@ -212,8 +212,8 @@ fn go_on(basis: &Basis, batches: &mut Batches, at: usize) {
     if unsure || (off.is_none() && waits(basis, batches, at, row, updates)) {
         return;
     }
-    // Its condition changed since it was asked to leave, or it was never drained: something may run on it. A failed one
-    // was waited for less long. A drain with nothing to do costs one read.
+    // Its condition changed since it was asked to leave, or it was never drained: something may run on it. The drain of
+    // a failed machine waits less long than that of others. A drain with nothing to do costs one read.
     let recovered = row.because == Some(RemovalReason::Failed) && because != RemovalReason::Failed;
     let unsure = machine.since > row.asked || row.doing == MachineActivity::DrainAgain || recovered;
     let because = if named_now { RemovalReason::DeleteRequestedNow } else { because };

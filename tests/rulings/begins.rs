@@ -1,4 +1,4 @@
-//! Drains that do not begin: something on the node keeps them, or the cluster is busy.
+//! Drains that do not begin, or do not end: something on the node keeps them, or the cluster is busy.
 
 use poolkeeper::model::action::RemovalReason;
 use poolkeeper::model::command::CommandName;
@@ -104,14 +104,4 @@ fn a_failed_machine_whose_pods_stay_asks_a_person_to_accept_its_loss() {
     // Protected, it stays whatever a person accepts.
     let kept = pool.protected("n4").plan();
     assert!(kept.hold("drainBlocked").is_none());
-}
-
-#[test]
-fn a_failed_machine_does_not_return_only_to_be_drained_for_its_repair() {
-    let pool = Pool::new(2, "1", "0").settled().new_failed(6).nodes();
-    let surplus = ["n3", "n4", "n5", "n6"];
-    let pool = surplus.iter().fold(pool, |pool, id| pool.drain_open(id, RemovalReason::Surplus));
-    assert_eq!(pool.plan().restored(), [""; 0]);
-    let repaired = pool.drain_open("n1", RemovalReason::Failed);
-    assert_eq!(repaired.plan().restored(), [""; 0]);
 }

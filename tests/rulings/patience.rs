@@ -277,3 +277,13 @@ fn an_update_that_went_well_ends_the_wait_of_its_machine_and_of_no_other() {
     assert_eq!((waits("n1", minutes(3)), waits("n1", minutes(1))), (0, 1));
     assert_eq!(waits("n2", minutes(3)), 1);
 }
+
+#[test]
+fn a_failed_machine_does_not_return_only_to_be_drained_for_its_repair() {
+    let pool = Pool::new(2, "1", "0").settled().new_failed(6).nodes();
+    let surplus = ["n3", "n4", "n5", "n6"];
+    let pool = surplus.iter().fold(pool, |pool, id| pool.drain_open(id, RemovalReason::Surplus));
+    assert_eq!(pool.plan().restored(), [""; 0]);
+    let repaired = pool.drain_open("n1", RemovalReason::Failed);
+    assert_eq!(repaired.plan().restored(), [""; 0]);
+}

@@ -135,8 +135,8 @@ impl NodeTable {
     }
 }
 
-/// A cordon that was lifted and came again while our mark stayed as it is, is another client's. The mark itself does not
-/// say so, and our drain ends with it: we would lift theirs.
+/// If a cordon was lifted, and a new one came while our mark stayed the same, another client set the new one. The mark
+/// still calls it ours, and the end of our drain would lift it.
 fn attribute_cordon(known: &ClusterNode, node: &mut ClusterNode) {
     let (Some(before), Some(mark)) = (known.mark.as_deref(), node.mark.as_deref_mut()) else {
         return;

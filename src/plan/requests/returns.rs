@@ -22,7 +22,7 @@ pub(super) fn restore(basis: &Basis, batches: &mut Batches) {
     batches.awaited = returning.map(|(_, at)| at).collect();
     batches.missing = basis.count.fill() - batches.awaited.len() as i64;
     let failed = basis.rows.iter().filter(|row| leaves_as_surplus(row) && row.fails).count() as i64;
-    // Given back, one of them would only be drained again, for repair.
+    // Repair replaces these too, and would drain a failed machine again that was given back for them.
     let repaired = |row: &&MachineCandidate| {
         row.is_on_its_way() && row.because == Some(RemovalReason::Failed) && !row.written_off
     };
