@@ -246,8 +246,8 @@ fn unseen_room(basis: &Basis) -> i64 {
 /// The last raise brought a machine so recently that others of it may not be listed yet.
 fn brings_births(basis: &Basis) -> bool {
     let Basis { input, rows, .. } = *basis;
-    let young = rows.iter().filter(|row| row.group == CandidateGroup::Young);
-    let mut born = young.map(|row| journal::born(input, row.machine(input)));
+    // It may be ready already, or be deleted.
+    let mut born = rows.iter().map(|row| journal::born(input, row.machine(input)));
     born.any(|born| input.now.since(born) < SIBLINGS_SHOW)
 }
 

@@ -100,6 +100,14 @@ impl<'n> NodeIndex<'n> {
     }
 }
 
+/// It joined so late, and so lately, that it can be the node of the next machine with the id: the listing may be behind,
+/// and show one that is gone, as its own node is.
+pub(super) fn is_perhaps_next(node: &ClusterNode, row: &Instance, read_at: Time) -> bool {
+    let began = row.imaged.map_or(row.created, |imaged| imaged.max(row.created));
+    let late = node.created.since(began) >= JOINS_WITHIN;
+    late && read_at.since(node.created) < LISTED_WITHIN
+}
+
 /// It can be the node of a machine that was created then. One that fell silent before is not.
 fn joined_since(node: &ClusterNode, created: Time) -> bool {
     let is_silent = node.ready != NodeReady::True;
