@@ -300,6 +300,8 @@ pub struct Instance {
     pub protection: Protection,
     pub workloads: u32,
     pub node: Option<NodeName>,
+    /// When its node joined the cluster, by the cluster's clock.
+    pub joined: Option<Time>,
     /// Since when its node has not answered.
     pub unreachable_since: Option<Time>,
     /// Its node carries a mark of ours.

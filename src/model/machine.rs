@@ -106,6 +106,8 @@ pub struct Machine {
     /// What removing it disrupts: movable pods.
     pub workloads: u32,
     pub node: Option<NodeName>,
+    /// When its node joined the cluster, by the cluster's clock; kept when the node is gone.
+    pub joined: Option<Time>,
     pub marks: Option<Box<Overrides>>,
 }
 
@@ -143,6 +145,7 @@ impl Machine {
             missed: 0,
             workloads: 0,
             node: None,
+            joined: None,
             marks: None,
         }
     }

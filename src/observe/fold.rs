@@ -4,7 +4,10 @@
 //! complete listing for a while, or from one begun after a plan learnt that it went. Any other unseen machine is
 //! unknown.
 
+use std::borrow::Cow;
+
 use super::join::{Match, Matches, SEED, hash, join};
+use super::nodes::{JOINS_WITHIN, LISTED_WITHIN};
 use crate::model::ids::{InstanceId, Key, Revision};
 use crate::model::inventory::{Instance, Inventory};
 use crate::model::machine::{Condition, Evidence, Lifecycle, Machine, identity};
@@ -24,6 +27,10 @@ const SEEN_GONE: u8 = 2;
 /// A serving machine of this age has served before.
 // 2 h: creations that hang were seen to end after 40 to 90 minutes.
 const OLDER_THAN_BOOTS: Span = Span::hours(2);
+
+/// Two nodes of one machine id did not join within this time.
+// 1 min: no machine goes and comes again within it.
+const ONE_NODE: Span = Span::minutes(1);
 
 /// One read, and what is needed to interpret it.
 #[derive(Debug, Clone, Copy)]
@@ -187,14 +194,34 @@ impl<'a> Work<'a> {
             }
             return touched;
         }
-        touched |= self.look_at(machine, row);
-        touched |= copy_facts(machine, row, self.look.inventory.saw_nodes());
+        let seen = self.without_next(machine.joined, row);
+        touched |= self.look_at(machine, &seen);
+        touched |= copy_facts(machine, &seen, self.look.inventory.saw_nodes());
         if !machine.ever_available && machine.is_available(self.look.min_ready, self.look.now) {
             machine.ever_available = true;
             self.tell(machine, RecordChange::FirstAvailable);
             touched = true;
         }
         touched
+    }
+
+    /// The row without a node that joined after the machine's own, which joined at `known`: where the cloud used its id
+    /// again and this listing is behind, that node is the next machine's. Nothing tells then how this one is.
+    fn without_next<'r>(&self, known: Option<Time>, row: &'r Instance) -> Cow<'r, Instance> {
+        let both = known.zip(row.joined);
+        let read_at = self.look.inventory.set.read_at;
+        let is_next = |known: Time, joined: Time| {
+            joined.since(known) > ONE_NODE && read_at.since(joined) < LISTED_WITHIN
+        };
+        if !both.is_some_and(|(known, joined)| is_next(known, joined)) {
+            return Cow::Borrowed(row);
+        }
+        let condition = match row.condition {
+            Condition::Deleting => Condition::Deleting,
+            _ => Condition::Unknown,
+        };
+        let (since, node, joined, unreachable_since) = (None, None, None, None);
+        Cow::Owned(Instance { condition, since, node, joined, unreachable_since, ..row.clone() })
     }
 
     fn look_at(&mut self, machine: &mut Machine, row: &Instance) -> bool {
@@ -259,9 +286,15 @@ impl<'a> Work<'a> {
     }
 
     fn open(&mut self, row: &Instance) -> Machine {
+        // Its record may have been closed, and with it when its own node joined.
+        let late = |joined: &Time| joined.since(row.created) >= JOINS_WITHIN;
+        let known = (!self.first_sight && row.joined.is_some_and(|joined| late(&joined)))
+            .then_some(row.created);
+        let row = &*self.without_next(known, row);
         let mut machine = Machine::new(row.id.clone(), row.vm.clone(), row.created, row.condition);
         let now = self.look.now;
         machine.first_seen = now;
+        machine.joined = known;
         // How long a newly seen machine has had its condition is unknown; the later time is safer.
         let watched = !self.first_sight && row.condition != Condition::Provisioning;
         let told = row.since.unwrap_or(if watched { now } else { row.created });
@@ -326,6 +359,9 @@ fn copy_facts(machine: &mut Machine, row: &Instance, cluster_seen: bool) -> bool
     if machine.node != row.node && (row.node.is_some() || cluster_seen) {
         machine.node.clone_from(&row.node);
         touched = true;
+    }
+    if row.joined.is_some() {
+        touched |= put(&mut machine.joined, row.joined);
     }
     if cluster_seen {
         touched |= put(&mut machine.unreachable_since, row.unreachable_since);

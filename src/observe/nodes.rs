@@ -11,7 +11,8 @@ use crate::model::inventory::{Gap, Instance, Inventory, NODES};
 use crate::model::machine::Condition;
 use crate::model::policy::{HealthPolicy, Policy};
 use crate::model::time::Time;
-use index::{NodeIndex, is_perhaps_next};
+use index::NodeIndex;
+pub(super) use index::{JOINS_WITHIN, LISTED_WITHIN};
 
 /// What the readiness of nodes says of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,14 +86,9 @@ fn join_nodes(
         // Whatever else says how they are: nothing may go.
         return hide(inventory, why, NodeHealth::Counts);
     }
-    let read_at = inventory.set.read_at;
     for row in &mut inventory.instances {
-        let (of, goes) = (nodes.of(row), row.condition == Condition::Deleting);
-        let node = of.filter(|node| !is_perhaps_next(node, row, read_at));
-        if node.is_none() && of.is_some() && !goes {
-            // Whatever else says how it is: it may not go, and the pods of the next one stay.
-            (row.condition, row.since) = (Condition::Unknown, None);
-        }
+        let node = nodes.of(row);
+        row.joined = node.map(|node| node.created);
         row.node = node.map(|node| node.name.clone());
         // The mark of another pool is that pool's to take back.
         let mark = node.and_then(|node| node.mark.as_ref());

@@ -90,10 +90,15 @@ impl PoolCounts {
         c
     }
 
-    /// The same pool with these machines back in service: they need no replacement.
+    /// The same pool with these machines back in service: they need no replacement, except those that failed.
     pub fn with_back<'a>(mut self, rows: impl Iterator<Item = &'a MachineCandidate>) -> Self {
+        let failed = |row: &MachineCandidate| row.fails || row.group == CandidateGroup::Failed;
         for row in rows.filter(|row| !row.group.exists()) {
             *self.group(row.group) -= 1;
+            if failed(row) {
+                self.failed += 1;
+                continue;
+            }
             *self.share(row) += 1;
             self.exist += 1;
         }

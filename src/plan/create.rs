@@ -20,6 +20,8 @@ pub(super) struct Growth {
     /// How many the rollout may have in progress.
     pub replace: i64,
     pub ceiling_left: i64,
+    /// Healthy machines that are in service again, and that load balancers have to find first.
+    pub soon_back: i64,
     /// The gate is open: new machines advance the rollout, and do not only make up for losses.
     pub open: bool,
 }
@@ -83,7 +85,7 @@ pub(super) fn pinned(
         }
         return wish.fill.max(replace);
     }
-    let below = count.ready < count.floor;
+    let below = count.ready + wish.soon_back < count.floor;
     let revision = memory.name(&input.set.revision);
     let hold = holds.add(
         HoldReason::ModelUnproven,

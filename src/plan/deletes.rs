@@ -5,7 +5,7 @@ use crate::model::inventory::{Orchestration, PlatformFeature};
 use crate::model::journal::{Entry, EntryOutcome};
 use crate::model::machine::{Condition, Machine};
 use crate::model::plan::Input;
-use crate::model::rollout::{DeleteEffect, PoolState};
+use crate::model::rollout::{DeleteEffect, DeleteEffects, PoolState};
 use crate::model::time::Span;
 
 use super::candidate::{CandidateGroup, MachineCandidate};
@@ -19,6 +19,10 @@ const NO_OLD_PICTURE: Span = Span::seconds(60);
 /// Most gone machines stay listed no longer than this.
 // 10 s: listings lag by seconds; for the few that lag longer, a second delete must show the same.
 const LISTED_GONE: Span = Span::seconds(10);
+
+/// A number that falls at the end of deletes has fallen by now.
+// 2 min: reads lag behind by less.
+const FALLS_AT_END: Span = Span::minutes(2);
 
 /// This many deletes in a row that are counted to their end are not a coincidence.
 const IN_A_ROW: usize = 2;
@@ -109,10 +113,20 @@ pub(super) fn learn(
     let ours = rows.iter().filter(|row| is_going(row)).filter(|row| named(row)).count() as i64;
     let others = rows.iter().filter(|row| is_going(row)).any(|row| !named(row));
     let ghosts = rows.iter().any(|row| row.group == CandidateGroup::Ghost);
-    if ours == 0 || others || ghosts {
+    if others || ghosts {
         return;
     }
+    let ended = memory.tombs.iter().map(|(_, at)| *at).max();
     let effects = &mut memory.deletes;
+    if ours == 0 {
+        // A number that still counts them did not fall at their end: what raises seemed to prove was a coincidence.
+        let late = ended.is_some_and(|at| input.set.read_at >= at.plus(FALLS_AT_END));
+        if late && counted > 0 && effects.verdict == DeleteEffect::AtEnd && effects.probe.is_none()
+        {
+            *effects = DeleteEffects::default();
+        }
+        return;
+    }
     // Raises have proven it. Reads cannot disprove it: a listing shows machines for a while after the number drops
     // them.
     if effects.proven {

@@ -146,7 +146,8 @@ fn about_unseen(basis: &Basis, holds: &mut Holds) {
     }
     let input = basis.input;
     let dark = move |row: &MachineCandidate| row.machine(input).condition == Condition::Unknown;
-    if basis.why_not.blind {
+    let no_nodes = input.facts.nodes_unseen.is_some() && basis.count.unknown > 0;
+    if basis.why_not.blind || no_nodes {
         let (unknown, desired) = (basis.count.unknown, basis.count.desired);
         let seen = basis.rows.iter().any(|row| row.group == CandidateGroup::Unknown && !dark(row));
         let of = format!("{unknown} of {}", counted(desired as usize, "machine"));

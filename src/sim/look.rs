@@ -183,6 +183,7 @@ impl SimStage {
             protection,
             workloads: 0,
             node: None,
+            joined: None,
             unreachable_since: None,
             marked: false,
             autoscaler_removes: false,

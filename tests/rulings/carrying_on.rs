@@ -1,8 +1,9 @@
 //! A rollout that carries on after failures answers none of them: what lacks is made on the last good model.
 
 use poolkeeper::model::action::ModelWrite;
-use poolkeeper::model::ids::Key;
-use poolkeeper::model::plan::CommandVerb;
+use poolkeeper::model::ids::{InstanceId, Key};
+use poolkeeper::model::machine::{Condition, Lifecycle};
+use poolkeeper::model::plan::{CommandVerb, DrainFact};
 use poolkeeper::model::policy::{Image, OnFailure, RollbackPolicy};
 use poolkeeper::model::rollout::{Rollout, RolloutCause, Writing};
 use poolkeeper::model::time::Span;
@@ -115,16 +116,46 @@ fn a_model_that_was_put_back_after_a_failure_stays_whatever_an_abort_wanted_befo
     assert_eq!(image(&pool.plan()), None, "r1 is what the rollout left");
 }
 
+/// Others own its model, and two of four may be missing.
+fn others_own(pool: Pool) -> Pool {
+    let mut rollout = Rollout::open(RolloutCause::Revision, Some(rev("r1")), rev("r2"), NOW, 4);
+    rollout.failed = vec![Key::new("vm-x")];
+    rollout.failed_at = Some(NOW.minus(Span::minutes(20)));
+    let pool = pool.policy(|d| d.rollout.on_failure = OnFailure::Continue);
+    pool.state(|s| s.rollout = Some(rollout))
+}
+
+#[test]
+fn a_failed_machine_that_is_given_back_makes_up_for_no_loss() {
+    let pool = others_own(Pool::new(4, "2", "2").old_ready(3).new_failed(1).nodes());
+    // Its drain left no record.
+    let lost = pool.lifecycle("n1", Lifecycle::Draining, Span::minutes(5)).plan();
+    assert_eq!((lost.restored(), lost.raise()), (vec!["n1"], None));
+    lost.says("modelUnproven");
+}
+
+#[test]
+fn a_machine_that_load_balancers_find_in_a_moment_is_not_missing() {
+    let ready = |returning: bool| {
+        let mut pool = others_own(Pool::new(4, "0", "2").old_ready(2));
+        pool.facts.drains.extend(returning.then(|| DrainFact {
+            id: InstanceId::new("o2"),
+            step: DrainFact::RETURNING.into(),
+            since: NOW,
+            blocker: None,
+            clear: false,
+        }));
+        pool
+    };
+    ready(false).plan().does(None, &[]);
+    ready(true).plan().does(None, &[]);
+    let ill = ready(true).gone_for("o2", Condition::Unready, Span::minutes(1));
+    ill.plan().does(Some(4), &[]);
+}
+
 #[test]
 fn where_others_own_the_model_what_lacks_after_a_failure_waits_above_the_floor() {
-    let carries_on = |ready: usize| {
-        let mut rollout = Rollout::open(RolloutCause::Revision, Some(rev("r1")), rev("r2"), NOW, 4);
-        rollout.failed = vec![Key::new("vm-x")];
-        rollout.failed_at = Some(NOW.minus(Span::minutes(20)));
-        let pool = Pool::new(4, "0", "2").old_ready(ready);
-        let pool = pool.policy(|d| d.rollout.on_failure = OnFailure::Continue);
-        pool.state(|s| s.rollout = Some(rollout))
-    };
+    let carries_on = |ready: usize| others_own(Pool::new(4, "0", "2").old_ready(ready));
     carries_on(3).plan().does(None, &["o1"]).says("modelUnproven");
     carries_on(2).plan().does(None, &[]).says("modelUnproven");
     carries_on(1).plan().does(Some(4), &[]).says("modelUnproven");

@@ -81,7 +81,7 @@ pub fn machine() -> BoxedStrategy<Machine> {
     let names = (text(), option(text()), option(text()), option(text()), option(text()));
     let times = (time(), time(), time(), time(), time());
     let words = (evidence, condition(), lifecycle(), protection);
-    let late = (option(time()), option(time()), option(time()));
+    let late = (option(time()), option(time()), option(time()), option(time()));
     let rest = (option((condition(), time())), any::<bool>(), any::<u8>(), number(), late);
     (names, times, words, rest)
         .prop_map(|(names, times, words, rest)| Machine {
@@ -106,6 +106,7 @@ pub fn machine() -> BoxedStrategy<Machine> {
             missed: rest.2,
             workloads: rest.3,
             node: names.4.map(NodeName::new),
+            joined: rest.4.3,
             marks: None,
         })
         .boxed()

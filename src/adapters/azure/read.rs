@@ -350,6 +350,7 @@ impl Rows<'_> {
             zone: zone.clone(),
             step: placed.step,
         };
+        let uniform = self.seen.orchestration == Orchestration::Uniform;
         let instance = Instance {
             id,
             vm: vm_id,
@@ -360,13 +361,11 @@ impl Rows<'_> {
             evidence: placed.evidence,
             condition,
             since,
-            // No listing shows the protection of a Flexible set's VM: it is read separately.
-            protection: match self.seen.orchestration {
-                Orchestration::Uniform => protection(properties),
-                Orchestration::Flexible => Protection::Unknown,
-            },
+            // No listing shows that of a Flexible set's VM: it is read separately.
+            protection: if uniform { protection(properties) } else { Protection::Unknown },
             workloads: 0,
             node: None,
+            joined: None,
             unreachable_since: None,
             marked: false,
             autoscaler_removes: false,

@@ -89,6 +89,9 @@ struct Row<'a>(
     /// Since when it has its condition, according to its source.
     #[serde(default)]
     Option<(i64,)>,
+    /// When its node joined.
+    #[serde(default)]
+    Option<(i64,)>,
 );
 
 fn unless<T: PartialEq>(value: T, usual: &T) -> Option<T> {
@@ -124,6 +127,7 @@ pub fn encode(machine: &Machine) -> Result<String, RecordError> {
         missed,
         workloads,
         node,
+        joined,
         marks: _,
     } = machine;
     let row = Row(
@@ -149,6 +153,7 @@ pub fn encode(machine: &Machine) -> Result<String, RecordError> {
         alone(*updated),
         alone(*unreachable_since),
         alone(*claimed_since),
+        alone(*joined),
     );
     let mut text = super::write("machine", &row)?;
     trim(&mut text);
@@ -191,6 +196,7 @@ pub fn decode(key: &str, text: &str, shared: &mut SharedTexts) -> Result<Machine
         missed: row.17,
         workloads: row.11,
         node: row.10.map(|node| NodeName::new(node.as_str())),
+        joined: row.22.map(|(at,)| Time::from_millis(at)),
         marks: None,
     })
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::ids::{Revision, VmId};
+use crate::model::ids::{NodeName, Revision, VmId};
 use crate::model::inventory::{AUTOSCALE_SETTINGS, Gap, SetReading};
 use crate::model::machine::Protection;
 use proptest::prelude::*;
@@ -22,6 +22,7 @@ fn row(n: u32, condition: Condition) -> Instance {
         protection: Protection::None,
         workloads: 0,
         node: None,
+        joined: None,
         unreachable_since: None,
         marked: false,
         autoscaler_removes: false,
@@ -203,7 +204,7 @@ fn a_flag_of_the_cloud_does_not_overrule_our_stamp() {
 #[test]
 fn a_node_that_could_not_be_seen_is_kept() {
     let mut machines = three(Condition::Ready);
-    machines[0].node = Some(crate::model::ids::NodeName::new("node-1"));
+    machines[0].node = Some(NodeName::new("node-1"));
     let mut seen = listing(1_010, (1..=3).map(|n| row(n, Condition::Ready)).collect());
     seen.gaps.push(Gap { what: "nodes".into(), why: "the API server did not answer".into() });
     let folded = fold(machines.clone(), &look(&seen));
@@ -213,6 +214,49 @@ fn a_node_that_could_not_be_seen_is_kept() {
     // A gap in the autoscale settings says nothing about nodes.
     seen.gaps.push(Gap { what: AUTOSCALE_SETTINGS.into(), why: "no right to".into() });
     assert!(fold(machines, &look(&seen)).machines[0].node.is_none());
+}
+
+#[test]
+fn a_node_that_joins_after_the_machines_own_may_be_that_of_the_next_machine_with_its_id() {
+    let node = |name: &str, joined: i64, condition| Instance {
+        node: Some(NodeName::new(name)),
+        joined: Some(at(joined)),
+        ..row(1, condition)
+    };
+    let see = |known: &[Machine], read: i64, row: Instance| {
+        fold(known.to_vec(), &look(&listing(read, vec![row]))).machines
+    };
+    let known = see(&[], 1_000, node("a", 900, Condition::Ready));
+    let gone = see(&known, 2_000, row(1, Condition::Provisioning));
+    let now = |machines: &[Machine]| (machines[0].node.clone(), machines[0].condition);
+    assert_eq!(now(&gone), (None, Condition::Provisioning));
+    for (name, before) in [("a", &gone), ("b", &gone), ("b", &known)] {
+        // It may even have the same name.
+        for condition in [Condition::Ready, Condition::Failed] {
+            let unsure = see(before, 2_100, node(name, 2_050, condition));
+            assert_eq!(now(&unsure), (None, Condition::Unknown), "it may not go");
+            let again = see(&unsure, 2_949, node(name, 2_050, condition));
+            assert_eq!(now(&again), (None, Condition::Unknown));
+            let sure = see(&again, 2_950, node(name, 2_050, condition));
+            assert_eq!(now(&sure), (Some(NodeName::new(name)), condition), "no listing is so old");
+        }
+        let goes = see(before, 2_100, node(name, 2_050, Condition::Deleting));
+        assert_eq!(now(&goes), (None, Condition::Deleting));
+    }
+    // One that was not listed for a while.
+    let missing = fold(known.clone(), &look(&listing(1_500, vec![row(2, Condition::Ready)])));
+    let others: Vec<Machine> =
+        missing.machines.into_iter().filter(|m| m.id.as_str() == "2").collect();
+    let back = |read: i64, joined: i64| {
+        let rows = vec![node("b", joined, Condition::Ready), row(2, Condition::Ready)];
+        let machines = fold(others.clone(), &look(&listing(read, rows))).machines;
+        now(&machines)
+    };
+    assert_eq!(back(2_100, 2_050), (None, Condition::Unknown));
+    assert_eq!(back(3_000, 2_050).1, Condition::Ready);
+    assert_eq!(back(950, 900).1, Condition::Ready, "as late as some join");
+    let first = see(&[], 2_100, node("b", 2_050, Condition::Ready));
+    assert_eq!(now(&first), (Some(NodeName::new("b")), Condition::Ready), "it had none before");
 }
 
 proptest! {

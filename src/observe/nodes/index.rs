@@ -15,11 +15,11 @@ const OLDER: Span = Span::minutes(1);
 
 /// A machine that runs for so long has a node by now.
 // 15 min: nodes join within ten.
-const JOINS_WITHIN: Span = Span::minutes(15);
+pub const JOINS_WITHIN: Span = Span::minutes(15);
 
 /// A machine that has had its node for so long is listed by now.
 // 15 min: as far as a listing may lag.
-const LISTED_WITHIN: Span = Span::minutes(15);
+pub const LISTED_WITHIN: Span = Span::minutes(15);
 
 /// The nodes of a cluster, by the ids of their machines in lower case. Two have one id if the cloud used it again.
 pub(super) struct NodeIndex<'n> {
@@ -100,17 +100,9 @@ impl<'n> NodeIndex<'n> {
     }
 }
 
-/// It joined so late, and so lately, that it can be the node of the next machine with the id: the listing may be behind,
-/// and show one that is gone, as its own node is.
-pub(super) fn is_perhaps_next(node: &ClusterNode, row: &Instance, read_at: Time) -> bool {
-    let began = row.imaged.map_or(row.created, |imaged| imaged.max(row.created));
-    let late = node.created.since(began) >= JOINS_WITHIN;
-    late && read_at.since(node.created) < LISTED_WITHIN
-}
-
 /// It can be the node of a machine that was created then. One that fell silent before is not.
 fn joined_since(node: &ClusterNode, created: Time) -> bool {
     let is_silent = node.ready != NodeReady::True;
-    let before = is_silent && node.since.is_some_and(|since| since < created);
+    let before = is_silent && node.since.is_some_and(|since| since <= created);
     node.created.plus(OLDER) >= created && !before
 }

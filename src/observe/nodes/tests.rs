@@ -50,6 +50,7 @@ fn listing(orchestration: Orchestration, rows: &[(&str, Condition)]) -> Inventor
         protection: Protection::None,
         workloads: 0,
         node: None,
+        joined: None,
         unreachable_since: None,
         marked: false,
         autoscaler_removes: false,
@@ -181,30 +182,6 @@ fn a_cluster_that_is_away_is_a_gap() {
         assert!(!inventory.saw_nodes());
         assert_eq!(inventory.instances.iter().map(|row| row.condition).collect::<Vec<_>>(), of);
     }
-}
-
-#[test]
-fn a_node_that_joins_late_may_be_that_of_the_next_machine_with_the_id() {
-    let seen = |created: i64, read: i64, condition, health| {
-        let mut inventory = listing(Orchestration::Uniform, &[("1", condition), ("2", condition)]);
-        inventory.set.read_at = at(read);
-        let late = ClusterNode { created: at(created), ..node("n1", format!("{UNIFORM}1")) };
-        let nodes = [late, node("n2", format!("{UNIFORM}2"))];
-        join_nodes(&mut inventory, &pool(), Ok(&nodes), health);
-        assert!(inventory.saw_nodes() && inventory.instances[1].node.is_some());
-        (inventory.instances[0].node.is_some(), inventory.instances[0].condition)
-    };
-    let counts = NodeHealth::Counts;
-    let joined = (true, Condition::Ready);
-    let unknown = (false, Condition::Unknown);
-    assert_eq!(seen(1_799, 1_900, Condition::Ready, counts), joined, "as late as some join");
-    assert_eq!(seen(1_800, 1_900, Condition::Ready, counts), unknown);
-    assert_eq!(seen(1_800, 2_699, Condition::Ready, counts), unknown);
-    assert_eq!(seen(1_800, 2_700, Condition::Ready, counts), joined, "no listing is so far behind");
-    for condition in [Condition::Ready, Condition::Failed] {
-        assert_eq!(seen(1_800, 1_900, condition, NodeHealth::Ignored), unknown, "it may not go");
-    }
-    assert_eq!(seen(1_800, 1_900, Condition::Deleting, counts), (false, Condition::Deleting));
 }
 
 #[test]

@@ -161,6 +161,7 @@ impl Sky {
             protection: if self.protected { Protection::All } else { Protection::None },
             workloads: 0,
             node: vm.node.then(|| NodeName::new(&vm.name)),
+            joined: None,
             unreachable_since: None,
             marked: false,
             autoscaler_removes: false,

@@ -267,6 +267,7 @@ fn machine(wire: &wire::MachineFields<'_>, strings: &mut Strings) -> Machine {
         missed: 0,
         workloads: wire.workloads.as_ref().map_or(0, budgets::pods),
         node: wire.node.as_ref().map(|node| NodeName::new(node.as_str())),
+        joined: None,
         marks: marks(wire),
     }
 }
