@@ -121,8 +121,9 @@ pub(super) fn learn(
     if ours == 0 {
         // A number that still counts them did not fall at their end: what raises seemed to prove was a coincidence.
         let late = ended.is_some_and(|at| input.set.read_at >= at.plus(FALLS_AT_END));
-        if late && counted > 0 && effects.verdict == DeleteEffect::AtEnd && effects.probe.is_none()
-        {
+        let known = effects.verdict == DeleteEffect::AtEnd && effects.probe.is_none();
+        let explained = memory.desired.explained == input.set.capacity;
+        if known && late && explained && counted > 0 {
             *effects = DeleteEffects::default();
         }
         return;

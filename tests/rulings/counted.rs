@@ -229,17 +229,19 @@ fn what_fell_between_a_read_and_its_raise_is_no_other_writer() {
 
 #[test]
 fn a_number_that_outlasts_the_end_of_deletes_does_not_fall_then() {
-    let seen = |ended: Span, capacity: u32| {
+    let pool = |ended: Span, capacity: u32| {
         let pool = Pool::new(2, "2", "2").settled().new_ready(2).capacity(capacity);
-        let pool = pool.state(|s| {
+        pool.state(|s| {
             s.tombs.push((Key::new("gone"), NOW.minus(ended)));
             (s.deletes.verdict, s.deletes.proven) = (DeleteEffect::AtEnd, true);
-        });
-        pool.plan().planned.state.deletes
+        })
     };
+    let seen = |ended: Span, capacity: u32| pool(ended, capacity).plan().planned.state.deletes;
     assert_eq!(seen(Span::minutes(3), 3), DeleteEffects::default());
     assert!(seen(Span::minutes(1), 3).proven, "this read may be behind");
     assert!(seen(Span::minutes(3), 2).proven);
+    let others = pool(Span::minutes(3), 3).state(|s| s.desired.explained = 2);
+    assert!(others.plan().planned.state.deletes.proven, "another client wrote it");
 }
 
 #[test]
