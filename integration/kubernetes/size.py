@@ -25,6 +25,10 @@ SETTINGS = [{"name": f"SETTING_{n}", "value": f"the value of the setting {n} of 
 HANDS = 6
 # Seconds between two reports of a kubelet that has no news.
 REPORTS = 300
+# Seconds in which no kubelet writes its node: then the server has nothing to say, and a watch looks dead.
+STILL = 160
+# Seconds for which the daemon believes what it heard of the nodes last.
+TRUSTED = 90
 # Machines that go at the end, so that the daemon reads pods too.
 DRAINED = 2
 
@@ -37,7 +41,7 @@ class Size:
         self.folder = pathlib.Path(scratch) / NAME
         self.folder.mkdir()
         self.emulator, self.control, self.homes = None, Control(components, self.folder / "control"), []
-        self.ends = threading.Event()
+        self.ends, self.is_still = threading.Event(), threading.Event()
 
     def run(self, table):
         try:
@@ -92,6 +96,8 @@ class Size:
         for name in itertools.cycle(names):
             if self.ends.wait(REPORTS / len(names)):
                 return
+            if self.is_still.is_set():
+                continue
             at = [{"type": kind, "lastHeartbeatTime": moment()} for kind in ("Ready", *PRESSURES)]
             try:
                 client.patch("nodes", name, {"status": {"conditions": at}}, None, "status")
@@ -106,7 +112,12 @@ class Size:
         served = lambda: home.daemon.metrics().get("poolkeeper_pool_available_machines", {}).get(f'{{pool="{NAME}"}}')
         wait("all machines serve", lambda: served() == self.nodes, 120, 1)
         time.sleep(5)
-        calls = self.rest()
+        calls = self.rest(self.seconds)
+        self.is_still.set()
+        heard = lambda: home.daemon.metrics()["poolkeeper_cluster_heard_timestamp_seconds"]['{cluster="main"}']
+        listed = self.rest(STILL, lambda: time.time() - heard() <= TRUSTED)
+        self.is_still.clear()
+        table["size, no change"] = f"{listed} calls beside the watch in {STILL} s without a change, and the nodes are seen"
         rest = home.daemon.memory()[0] - idle
         audit = self.drain(home)
         most = home.daemon.memory()[1] - idle
@@ -122,10 +133,14 @@ class Size:
         if wrong:
             raise Failed("; ".join(wrong))
 
-    def rest(self):
+    def rest(self, seconds, holds=lambda: True):
+        """The calls beside the watch, while this holds all the time."""
         audit = Audit(self.control.audit_log)
-        before = len(audit.ours(NAME))
-        time.sleep(self.seconds)
+        before, ends = len(audit.ours(NAME)), time.monotonic() + seconds
+        while time.monotonic() < ends:
+            time.sleep(min(5, max(0.0, ends - time.monotonic())))
+            if not holds():
+                raise Failed("the nodes are not seen any more, although their cluster is well")
         return sum(1 for one in audit.ours(NAME)[before:] if one["verb"] != "watch")
 
     def drain(self, home):
