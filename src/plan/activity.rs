@@ -222,8 +222,11 @@ fn doing_of(
         (ActionKind::Restore, Err(_)) if machine.lifecycle == Lifecycle::Standby => {
             MachineActivity::Nothing
         }
-        // Our marks are still on its node.
+        // Our marks are still on its node, or a later read showed them.
         (ActionKind::Restore, Err(_)) => back(input, machine),
+        (ActionKind::Restore, Ok(())) if machine.lifecycle == Lifecycle::Draining => {
+            back(input, machine)
+        }
         (ActionKind::Reimage, Ok(())) if machine.lifecycle == Lifecycle::Updating => {
             MachineActivity::Lost
         }

@@ -217,6 +217,19 @@ fn a_restore_that_went_well_ends_no_wait_that_began_later() {
 }
 
 #[test]
+fn one_whose_node_shows_our_mark_after_it_was_given_back_is_given_back_again() {
+    let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
+    let (targets, before) = (pool.targets(&["n1"], RemovalReason::Surplus), NOW);
+    let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
+    let at = NOW.minus(Span::seconds(5));
+    let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
+    // A look found the mark since.
+    let pool = pool.lifecycle("n1", Lifecycle::Draining, Span::seconds(1));
+    let turn = pool.entry(restore, Span::seconds(10), done).plan();
+    assert_eq!((turn.restored(), turn.planned.report.numbers.available), (vec!["n1"], 2));
+}
+
+#[test]
 fn one_that_was_given_back_is_no_promise_before_its_drain_is_known_to_have_ended() {
     let serve = |pool: Pool| {
         let (targets, before) = (pool.targets(&["n3"], RemovalReason::Surplus), NOW);
