@@ -25,7 +25,7 @@ SETTINGS = [{"name": f"SETTING_{n}", "value": f"the value of the setting {n} of 
 HANDS = 6
 # Seconds between two reports of a kubelet that has no news.
 REPORTS = 300
-# Seconds in which no kubelet writes its node: then the server has nothing to say, and a watch looks dead.
+# Seconds in which no kubelet writes its node: whether the server says so by bookmarks or not, the nodes stay seen.
 STILL = 160
 # Seconds for which the daemon believes what it heard of the nodes last.
 TRUSTED = 90

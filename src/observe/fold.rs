@@ -286,10 +286,9 @@ impl<'a> Work<'a> {
     }
 
     fn open(&mut self, row: &Instance) -> Machine {
-        // Its record may have been closed, and with it when its own node joined.
+        // Its record may have been closed, and with it when its own node joined: no earlier than it was created.
         let late = |joined: &Time| joined.since(row.created) >= JOINS_WITHIN;
-        let known = (!self.first_sight && row.joined.is_some_and(|joined| late(&joined)))
-            .then_some(row.created);
+        let known = row.joined.filter(late).filter(|_| !self.first_sight).map(|_| row.created);
         let row = &*self.without_next(known, row);
         let mut machine = Machine::new(row.id.clone(), row.vm.clone(), row.created, row.condition);
         let now = self.look.now;

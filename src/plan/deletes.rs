@@ -20,9 +20,9 @@ const NO_OLD_PICTURE: Span = Span::seconds(60);
 // 10 s: listings lag by seconds; for the few that lag longer, a second delete must show the same.
 const LISTED_GONE: Span = Span::seconds(10);
 
-/// A number that falls at the end of deletes has fallen by now.
-// 2 min: reads lag behind by less.
-const FALLS_AT_END: Span = Span::minutes(2);
+/// Longest wait for a number that counts deletes.
+// 2 min: reads lag behind a write by less; a delete counted longer counts until it ends, or machines are lacking.
+pub(super) const DELETES_SHOW: Span = Span::minutes(2);
 
 /// This many deletes in a row that are counted to their end are not a coincidence.
 const IN_A_ROW: usize = 2;
@@ -116,20 +116,12 @@ pub(super) fn learn(
     if others || ghosts {
         return;
     }
-    let ended = memory.tombs.iter().map(|(_, at)| *at).max();
-    let effects = &mut memory.deletes;
     if ours == 0 {
-        // A number that still counts them did not fall at their end: what raises seemed to prove was a coincidence.
-        let late = ended.is_some_and(|at| input.set.read_at >= at.plus(FALLS_AT_END));
-        let known = effects.verdict == DeleteEffect::AtEnd && effects.probe.is_none();
-        let explained = memory.desired.explained == input.set.capacity;
-        if known && late && explained && counted > 0 {
-            *effects = DeleteEffects::default();
-        }
-        return;
+        return hear_end(input, memory, counted);
     }
-    // Raises have proven it. Reads cannot disprove it: a listing shows machines for a while after the number drops
-    // them.
+    let effects = &mut memory.deletes;
+    // Raises have proven it. Reads beside a delete cannot disprove it: a listing shows machines for a while after the
+    // number drops them.
     if effects.proven {
         return;
     }
@@ -149,6 +141,19 @@ pub(super) fn learn(
         if effects.late.len() >= IN_A_ROW {
             effects.verdict = DeleteEffect::AtEnd;
         }
+    }
+}
+
+/// All deletes have ended. A number of ours that still counts them did not fall at their end: what raises seemed to prove
+/// was a coincidence.
+fn hear_end(input: &Input, memory: &mut PoolState, counted: i64) {
+    let ended = memory.tombs.iter().map(|(_, at)| *at).max();
+    let late = ended.is_some_and(|at| input.set.read_at >= at.plus(DELETES_SHOW));
+    let explained = memory.desired.explained == input.set.capacity;
+    let effects = &mut memory.deletes;
+    let known = effects.verdict == DeleteEffect::AtEnd && effects.probe.is_none();
+    if known && late && explained && counted > 0 {
+        *effects = DeleteEffects::default();
     }
 }
 

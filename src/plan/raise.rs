@@ -18,6 +18,7 @@ use super::basis::Basis;
 use super::candidate::{CandidateGroup, MachineActivity, MachineCandidate};
 use super::counts::PoolCounts;
 use super::create::{self, Growth};
+use super::deletes::DELETES_SHOW;
 use super::desired;
 use super::holds::{Holds, machines};
 use super::journal::{self, Touch};
@@ -26,10 +27,6 @@ use super::model;
 use super::next_check::SOON;
 use super::set_size_limit::{self, LIMIT};
 use super::version;
-
-/// Longest wait for a number that counts our deletes.
-// 2 min: reads lag behind a write by less; a delete counted longer counts until it ends, or machines are lacking.
-const DELETES_SHOW: Span = Span::minutes(2);
 
 /// A machine may be listed this much later than others of its raise.
 // 2 min: listings lack new machines for seconds to minutes.

@@ -107,11 +107,9 @@ fn a_reason_that_went_away_takes_the_machine_back() {
 
 /// `n1` was taken out of service and is in service by our records; the power went before its node was given back.
 fn restore_cut_off(pool: Pool) -> Pool {
-    let (targets, ago) = (pool.targets(&["n1"], RemovalReason::Surplus), Span::seconds(30));
-    let before = NOW.plus(ago);
-    let restore = Action::Restore { targets, reason: "1 machine back in service".into(), before };
+    let ago = Span::seconds(30);
     let withdrawn = Phase::Ended { at: NOW, accepted: None, outcome: EntryOutcome::Withdrawn };
-    pool.lifecycle("n1", Lifecycle::InService, ago).entry(restore, ago, withdrawn)
+    pool.lifecycle("n1", Lifecycle::InService, ago).restore_entry("n1", ago, withdrawn)
 }
 
 #[test]
@@ -207,10 +205,8 @@ fn a_restore_that_went_well_ends_no_wait_that_began_later() {
     };
     let waits = pool.state(|s| s.restore_backoff.push(wait));
     let ended = |ago: Span| {
-        let (targets, before) = (waits.targets(&["n1"], RemovalReason::Surplus), NOW);
-        let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
         let done = Phase::Ended { at: NOW.minus(ago), accepted: None, outcome: EntryOutcome::Done };
-        let turn = waits.clone().entry(restore, Span::minutes(1), done).plan();
+        let turn = waits.clone().restore_entry("n1", Span::minutes(1), done).plan();
         turn.planned.state.restore_backoff.len()
     };
     assert_eq!((ended(Span::seconds(40)), ended(Span::seconds(5))), (1, 0));
@@ -219,25 +215,17 @@ fn a_restore_that_went_well_ends_no_wait_that_began_later() {
 #[test]
 fn one_whose_node_shows_our_mark_after_it_was_given_back_is_given_back_again() {
     let pool = Pool::new(3, "1", "1").settled().new_ready(3).nodes();
-    let (targets, before) = (pool.targets(&["n1"], RemovalReason::Surplus), NOW);
-    let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
-    let at = NOW.minus(Span::seconds(5));
-    let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
     // A look found the mark since.
     let pool = pool.lifecycle("n1", Lifecycle::Draining, Span::seconds(1));
-    let turn = pool.entry(restore, Span::seconds(10), done).plan();
+    let turn = pool.restore_ended("n1").plan();
     assert_eq!((turn.restored(), turn.planned.report.numbers.available), (vec!["n1"], 2));
 }
 
 #[test]
 fn one_that_was_given_back_is_no_promise_before_its_drain_is_known_to_have_ended() {
     let serve = |pool: Pool| {
-        let (targets, before) = (pool.targets(&["n3"], RemovalReason::Surplus), NOW);
-        let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
-        let at = NOW.minus(Span::seconds(5));
-        let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
         let pool = pool.lifecycle("n3", Lifecycle::InService, Span::seconds(5));
-        let turn = pool.entry(restore, Span::seconds(30), done).plan();
+        let turn = pool.restore_ended("n3").plan();
         assert_eq!(turn.report("n3").class, MachineClass::Current, "it is not said to be deleted");
         let numbers = turn.planned.report.numbers;
         (numbers.available, numbers.committed)
@@ -253,12 +241,8 @@ fn one_that_is_given_back_keeps_others_from_being_repaired_until_its_drain_has_e
     let repaired = |of: &dyn Fn(Pool) -> Pool| {
         let pool = Pool::new(4, "1", "1").settled().new_ready(3).new_failed(1).nodes();
         let pool = of(pool.policy(|draft| draft.repair.max_at_once = 1));
-        let (targets, before) = (pool.targets(&["n3"], RemovalReason::Surplus), NOW);
-        let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
-        let at = NOW.minus(Span::seconds(5));
-        let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
         let pool = pool.lifecycle("n3", Lifecycle::InService, Span::seconds(5));
-        pool.entry(restore, Span::seconds(30), done).plan().drained().len()
+        pool.restore_ended("n3").plan().drained().len()
     };
     assert_eq!(repaired(&|pool| pool.drain_open("n3", RemovalReason::Failed)), 0);
     let ended = |pool: Pool| pool.drain_ended("n3", RemovalReason::Failed, EntryOutcome::Withdrawn);
@@ -269,10 +253,8 @@ fn one_that_is_given_back_keeps_others_from_being_repaired_until_its_drain_has_e
 fn nothing_is_surplus_because_of_one_whose_drain_has_not_ended() {
     let taken = |of: &dyn Fn(Pool) -> Pool, restored: Phase| {
         let pool = of(Pool::new(3, "1", "1").settled().new_ready(4).nodes());
-        let (targets, before) = (pool.targets(&["n4"], RemovalReason::Surplus), NOW);
-        let restore = Action::Restore { targets, reason: "1 machine back".into(), before };
         let pool = pool.lifecycle("n4", Lifecycle::InService, Span::seconds(5));
-        let turn = pool.entry(restore, Span::seconds(30), restored).plan();
+        let turn = pool.restore_entry("n4", Span::seconds(30), restored).plan();
         turn.of(ActionKind::Drain).len() + turn.deleted().len()
     };
     let at = NOW.minus(Span::seconds(5));

@@ -376,6 +376,18 @@ impl Pool {
         )
     }
 
+    pub fn restore_entry(self, id: &str, ago: Span, phase: Phase) -> Self {
+        let (targets, before) = (self.targets(&[id], RemovalReason::Surplus), self.now);
+        self.entry(Action::Restore { targets, reason: "".into(), before }, ago, phase)
+    }
+
+    /// It was given back half a minute ago, and that ended 25 s later.
+    pub fn restore_ended(self, id: &str) -> Self {
+        let at = self.now.minus(Span::seconds(5));
+        let done = Phase::Ended { at, accepted: Some(at), outcome: EntryOutcome::Done };
+        self.restore_entry(id, Span::seconds(30), done)
+    }
+
     pub fn drain_open(self, id: &str, because: RemovalReason) -> Self {
         let at = self.now.minus(Span::minutes(1));
         let phase = Phase::Accepted { at, operation: None };

@@ -43,12 +43,7 @@ fn nothing_is_removed_while_it_is_being_taken_back() {
     let leaves = pool.plan();
     assert_eq!(leaves.deleted(), ["n3"]);
     let at = pool.now.minus(Span::seconds(30));
-    let action = Action::Restore {
-        targets: pool.targets(&["n3"], RemovalReason::Surplus),
-        reason: "".into(),
-        before: pool.now.plus(Span::seconds(30)),
-    };
-    let back = pool.entry(action, Span::seconds(30), Phase::Accepted { at, operation: None });
+    let back = pool.restore_entry("n3", Span::seconds(30), Phase::Accepted { at, operation: None });
     assert_eq!(back.plan().deleted(), Vec::<&str>::new());
 }
 

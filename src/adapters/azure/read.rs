@@ -350,7 +350,7 @@ impl Rows<'_> {
             zone: zone.clone(),
             step: placed.step,
         };
-        let uniform = self.seen.orchestration == Orchestration::Uniform;
+        let is_uniform = self.seen.orchestration == Orchestration::Uniform;
         let instance = Instance {
             id,
             vm: vm_id,
@@ -361,8 +361,8 @@ impl Rows<'_> {
             evidence: placed.evidence,
             condition,
             since,
-            // No listing shows that of a Flexible set's VM: it is read separately.
-            protection: if uniform { protection(properties) } else { Protection::Unknown },
+            // No listing shows the protection of a Flexible VM: it is read separately.
+            protection: if is_uniform { protection(properties) } else { Protection::Unknown },
             workloads: 0,
             node: None,
             joined: None,

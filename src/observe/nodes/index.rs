@@ -17,7 +17,7 @@ const OLDER: Span = Span::minutes(1);
 // 15 min: nodes join within ten.
 pub const JOINS_WITHIN: Span = Span::minutes(15);
 
-/// A machine that has had its node for so long is listed by now.
+/// A machine that has had its node for so long is listed by now, and none that had its id before it.
 // 15 min: as far as a listing may lag.
 pub const LISTED_WITHIN: Span = Span::minutes(15);
 
