@@ -125,11 +125,13 @@ def drain(suite):
             for name in ("startup", "liveness"):
                 pod.wait_probe(name, 30)
         elif at == 1:
-            # Once it has a list of nodes, it looks at the pool again in five minutes. A new one looks at once.
-            pod.stop()
+            # No machine is to go before its node is known, and the new list is news to the pool at rest.
             pod.sync()
-            pod.start()
-            pod.wait_probe("startup", 30)
+        elif rights.ORDER[at - 1] == rights.PATCH:
+            # A machine whose node may not be changed is set aside for half an hour.
+            code, answer = pod.execute("poolkeeper", "retry", MAIN, "--why", "the right to patch nodes was added")
+            if code != 0:
+                return [f"retry ends with {code}: {answer}"]
         bound = {"patch": rights.PATCH_BOUND, "delete": rights.DELETE_BOUND}.get(right[2], rights.BOUND)
         watched.ask(right, lambda: rights.said(pod, MAIN, nodes), bound)
     role.lack([rights.EVENTS])

@@ -7,11 +7,12 @@ from client import MERGE
 from control import wait
 
 # Seconds within which the daemon names a missing right: a drain that begins in one turn is looked at in the next. A list of
-# nodes is believed for 90 s without its watch, and pods are evicted for a minute before they are deleted. A machine whose
-# drain may not begin is set aside, so that right is given back before the next one's turn.
-BOUND, PATCH_BOUND, WATCH_BOUND, DELETE_BOUND = 45, 20, 100, 90
+# nodes is believed for 90 s without its watch, and pods are evicted for a minute before they are deleted. A list that was
+# refused is asked for again within 30 s, and its nodes have to be known before a drain can begin.
+BOUND, PATCH_BOUND, WATCH_BOUND, DELETE_BOUND = 45, 90, 110, 90
+PATCH = ("", "nodes", "patch")
 # The order in which the drain of one machine needs them, after the watch of nodes.
-ORDER = [("", "nodes", "list"), ("", "nodes", "patch"), ("", "pods", "list"), ("", "pods/eviction", "create"),
+ORDER = [("", "nodes", "list"), PATCH, ("", "pods", "list"), ("", "pods/eviction", "create"),
          ("", "pods", "delete"), ("storage.k8s.io", "volumeattachments", "list")]
 WATCH = ("", "nodes", "watch")
 # Only names budgets: drains go on without it.
@@ -20,8 +21,6 @@ BUDGETS = ("policy", "poddisruptionbudgets", "list")
 EVENTS = ("", "events", "create")
 # No node outlasts its machine here, so it is never needed.
 DELETE_NODES = ("", "nodes", "delete")
-# Of these the daemon says nothing yet that names them. One that it does name must leave this list.
-SILENT = {WATCH, ("", "nodes", "patch")}
 
 
 def shown(right):
@@ -95,6 +94,5 @@ class Watched:
                     self.table[f"without {shown(right)}"] = f"{time.monotonic() - since:.0f} s, {place}: {sentence}"
 
     def judge(self, wants):
-        named, say = set(self.named), lambda text, which: [f"{text}: {shown(right)}" for right in sorted(which)]
-        return (say("the daemon does not name a missing right", wants - named - SILENT)
-                + say("the daemon names this right by now, so drop it from SILENT", named & SILENT))
+        silent = sorted(wants - set(self.named))
+        return [f"the daemon does not name a missing right: {shown(right)}" for right in silent]

@@ -14,7 +14,7 @@ pub struct KeyBackOff {
     pub until: Time,
     /// What blocks it; kept only for a machine that returned to service for a long wait, or whose drain did not begin.
     pub code: Option<Box<str>>,
-    /// What on its node kept the drain, if pods or the node did.
+    /// What kept the drain of its node: what is on it, or the cluster in its own words.
     pub message: Option<Box<str>>,
     /// The cloud itself gave this time: no command lifts it. Kept only for a refusal that passes by itself.
     pub retry_at: Option<Time>,

@@ -53,6 +53,8 @@ struct Try<'a> {
     now: bool,
     /// The machine returns to service for a long wait, of at least this span.
     aside: Option<Span>,
+    /// It is a drain: its cluster says what keeps it, of each machine something else.
+    of_drain: bool,
 }
 
 impl Try<'_> {
@@ -110,7 +112,7 @@ fn restore_was_answered(input: &Input, memory: &mut PoolState, entry: &Entry) {
             Some(Err(refused))
                 if entry.outcome().is_some_and(|(_, how)| *how != EntryOutcome::Withdrawn) =>
             {
-                let a_try = Try { at, refused: &refused, now: false, aside: None };
+                let a_try = Try { at, refused: &refused, now: false, aside: None, of_drain: false };
                 back_off(input, &mut memory.restore_backoff, machine, a_try);
             }
             _ => memory.restore_backoff.retain(|known| known.at > at || !is(&known.key, machine)),
@@ -168,8 +170,8 @@ fn whole_was_refused(
         let lasting = lasts(refused.refusal) && entry.verb() != ActionKind::Standby;
         let passes = drain && is_tried_soon(memory, machine, refused);
         let aside = ((drain && !passes) || lasting).then_some(least);
-        let a_try =
-            Try { at, refused, now: target.because == RemovalReason::DeleteRequestedNow, aside };
+        let now = target.because == RemovalReason::DeleteRequestedNow;
+        let a_try = Try { at, refused, now, aside, of_drain: drain };
         back_off(input, a_try.list(memory), machine, a_try);
     }
 }
@@ -217,7 +219,8 @@ fn part_was_refused(
             ActionKind::Standby => false,
             _ => lasts(refused.refusal),
         };
-        let a_try = Try { at, refused, now, aside: lasting.then_some(Span::ZERO) };
+        let of_drain = entry.verb() == ActionKind::Drain;
+        let a_try = Try { at, refused, now, aside: lasting.then_some(Span::ZERO), of_drain };
         back_off(input, a_try.list(memory), machine, a_try);
     }
 }
@@ -233,7 +236,7 @@ fn doubt_was_settled(input: &Input, memory: &mut PoolState, entry: &Entry) {
         let Some(machine) = input.machines.iter().find(there) else { continue };
         let now = target.because == RemovalReason::DeleteRequestedNow;
         let refused = Refused::plain(Refusal::Unclear);
-        let a_try = Try { at, refused: &refused, now, aside: None };
+        let a_try = Try { at, refused: &refused, now, aside: None, of_drain: false };
         back_off(input, &mut memory.key_backoff, machine, a_try);
     }
 }
@@ -275,7 +278,7 @@ fn request_was_refused(
 
 /// This machine waits for its next try, each time twice as long.
 fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try: Try<'_>) {
-    let Try { at, refused, now, aside } = a_try;
+    let Try { at, refused, now, aside, of_drain } = a_try;
     let known = list.iter().position(|known| is(&known.key, machine));
     let times = match known.map(|place| &list[place]) {
         Some(known) if known.at >= at => return,
@@ -294,7 +297,7 @@ fn back_off(input: &Input, list: &mut Vec<KeyBackOff>, machine: &Machine, a_try:
         at,
         until: until.max(refused.retry_at.unwrap_or(until)),
         code: refused.code.clone().filter(|_| stays),
-        message: refused.message.clone().filter(|_| names_a_pod(refused.code.as_deref())),
+        message: refused.message.clone().filter(|_| of_drain),
         retry_at: refused.retry_at.filter(|_| aside.is_none()),
         now,
     };
@@ -372,7 +375,7 @@ pub(super) fn is_passing(input: &Input, memory: &PoolState, machine: &Machine) -
     !waiting.any(|known| is(&known.key, machine))
 }
 
-/// What on its node kept the drain of this machine, as the cluster or the drain said it.
+/// What kept the drain of this machine's node, as the cluster or the drain said it.
 pub(super) fn kept_by<'m>(
     input: &Input,
     memory: &'m PoolState,

@@ -136,6 +136,39 @@ async fn a_broken_watch_becomes_an_error_and_a_new_list_makes_it_whole() {
 }
 
 #[tokio::test]
+async fn where_the_watch_is_forbidden_no_list_stands_in_for_it() {
+    let forbidden = Arc::new(AtomicBool::new(true));
+    let is_forbidden = Arc::clone(&forbidden);
+    let rig = Rig::start(move |heard| match is_watch(heard) {
+        true if is_forbidden.load(Ordering::SeqCst) => refuse(
+            403,
+            "Forbidden",
+            "nodes is forbidden: User \"x\" cannot watch resource \"nodes\"",
+        ),
+        true => Says::Stall(bookmark(20)),
+        false => list(10, "", &[node("n1", 1)]),
+    })
+    .await;
+    assert_eq!(rig.clusters.nodes_known().count(), 0, "nobody asked it");
+    assert_eq!(rig.table().await, ["n1@1"]);
+    let known = || rig.clusters.nodes_known().next().unwrap().1;
+    until(async || rig.asked().len() == 2).await;
+    assert_eq!(known(), Ok(()), "the list was complete");
+    rig.clock.pass(Span::seconds(91));
+    until(async || rig.asked().len() >= 3).await;
+    let told = known().unwrap_err();
+    assert_eq!(told.refusal, Refusal::Forbidden);
+    let message = told.message.unwrap();
+    assert!(message.contains("cannot watch resource \"nodes\""), "{message}");
+    assert!(rig.nodes().await.unwrap_err().say.contains("cannot watch"));
+    let lists = || rig.asked().iter().filter(|query| query.starts_with("limit")).count();
+    assert_eq!(lists(), 1, "{:?}", rig.asked());
+    forbidden.store(false, Ordering::SeqCst);
+    until(async || known().is_ok()).await;
+    assert_eq!(lists(), 2, "what happened meanwhile is listed: {:?}", rig.asked());
+}
+
+#[tokio::test]
 async fn a_cluster_that_is_away_is_never_empty() {
     let rig = Rig::start(|_| Says::Nothing).await;
     let told = rig.nodes().await.unwrap_err();

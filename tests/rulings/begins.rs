@@ -48,6 +48,27 @@ fn a_drain_that_is_kept_from_beginning_is_tried_soon_and_others_go_first() {
 }
 
 #[test]
+fn where_the_cluster_refuses_the_drain_the_hold_repeats_its_words() {
+    let say = "nodes \"n-1\" is forbidden: User \"x\" cannot patch resource \"nodes\"";
+    let (code, message) = (Some("Forbidden".into()), Some(say.into()));
+    let outcome =
+        EntryOutcome::Refused(Refused { code, message, ..Refused::plain(Refusal::Forbidden) });
+    let (at, phase) =
+        (nodes().now.minus(Span::seconds(5)), |at| Phase::Ended { at, accepted: None, outcome });
+    let pool = nodes().drain_entry("o1", RemovalReason::Outdated, Span::seconds(6), phase(at));
+    let turn = pool.plan();
+    let mut next = pool.after(&turn, Span::seconds(10));
+    next.open.clear();
+    next = next.lifecycle("o1", Lifecycle::InService, Span::seconds(10));
+    let turn = next.plan();
+    let said = &turn.hold("drainBlocked").unwrap().message;
+    assert!(said.ends_with(&format!("; o1: {say}")), "{said}");
+    // The right is added, and a person does not wait for half an hour.
+    let retried = next.after(&turn, Span::seconds(1)).ask(CommandVerb::Retry).plan();
+    assert!(retried.hold("drainBlocked").is_none());
+}
+
+#[test]
 fn a_drain_that_a_busy_cluster_refuses_waits_longer_each_time_and_never_counts_as_blocked() {
     let mut pool = nodes();
     let mut waits = Vec::new();

@@ -109,6 +109,14 @@ impl Clusters {
             .filter_map(|(name, cluster)| Some((&**name, cluster.nodes.table().heard()?)))
     }
 
+    /// Of each cluster that was asked: whether all its nodes are known, or why not.
+    pub fn nodes_known(&self) -> impl Iterator<Item = (&str, Result<(), Refused>)> {
+        self.clusters
+            .iter()
+            .filter(|(_, cluster)| cluster.is_watched())
+            .map(|(name, cluster)| (&**name, cluster.nodes.table().known(cluster.link.now())))
+    }
+
     /// Whether the cluster would let us do this.
     pub async fn may(
         &self,
@@ -142,6 +150,10 @@ impl Cluster {
             let (link, nodes) = (Arc::clone(&self.link), Arc::clone(&self.nodes));
             *watch = Some(runtime.spawn(watch::run(link, nodes)));
         }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// The watch runs, and its first list came or failed.

@@ -29,6 +29,11 @@ impl NodeTable {
         self.heard
     }
 
+    /// An error says why a complete list is unknown, or too old.
+    pub fn known(&self, now: Time) -> Result<(), Refused> {
+        self.trusted(now).map(drop)
+    }
+
     /// All nodes. An error while a complete list is unknown, or too old.
     pub fn read(&self, now: Time) -> Result<Vec<ClusterNode>, Refused> {
         self.trusted(now).map(<[_]>::to_vec)

@@ -120,6 +120,9 @@ struct Progress {
     from: Option<Box<str>>,
     /// Something was heard since the last failure.
     heard: bool,
+    /// The cluster forbids the watch. What lists show would be known for a moment and unknown for the next, so none is
+    /// asked for until the watch may begin.
+    forbidden: bool,
 }
 
 /// Never ends.
@@ -163,7 +166,7 @@ pub(super) async fn run(link: Arc<Link>, nodes: Arc<WatchedNodes>) {
 /// One connection, after a list where one is needed.
 async fn round(link: &Link, nodes: &WatchedNodes, progress: &mut Progress) -> Result<(), Broken> {
     let trusted = nodes.table().is_trusted(link.now());
-    let from = match progress.from.take().filter(|_| trusted) {
+    let from = match progress.from.take().filter(|_| trusted || progress.forbidden) {
         Some(from) => from,
         None => list(link, nodes).await?,
     };
@@ -173,7 +176,15 @@ async fn round(link: &Link, nodes: &WatchedNodes, progress: &mut Progress) -> Re
         "{NODES}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={}",
         escaped(from),
     );
-    let body = link.stream(Ask::read(ClusterCall::Watch, &path)).await?;
+    let opened = link.stream(Ask::read(ClusterCall::Watch, &path)).await;
+    let is_forbidden = matches!(&opened, Err(CallFault::Answered(status)) if status.code == 403);
+    let was_forbidden = std::mem::replace(&mut progress.forbidden, is_forbidden);
+    let body = opened?;
+    if was_forbidden && !trusted {
+        // What happened meanwhile is listed first.
+        (progress.from, progress.heard) = (None, true);
+        return Ok(());
+    }
     let mut lines = Lines { body, bytes: Vec::new() };
     while let Some(line) = lines.next().await? {
         let mut table = nodes.table();

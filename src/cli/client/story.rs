@@ -245,7 +245,7 @@ impl Story {
         match step {
             JournalStep::Refused => Some(match given_up {
                 Some(why) => format!("{what} {end}: {why}{}", said(&line.message)),
-                None => format!("{who} refused {what}: {}", code?),
+                None => format!("{who} refused {what}: {}{}", code?, said(&line.message)),
             }),
             JournalStep::PartlyRefused => Some(format!("{who} refused {what} in part: {}", code?)),
             JournalStep::Lost => Some(format!("the answer to {what} was lost")),

@@ -13,6 +13,7 @@ use super::gate_watch::GateWatch;
 use super::lease::{Candidate, keep};
 use super::loop_handle::{LoopHandle, LoopMessage};
 use super::metric_watch::{MetricWatch, WatchedServer};
+use super::node_watch::watch_nodes;
 use super::poll::poll_shared_store;
 use super::production::{DaemonOpenError, NamedServers, Production};
 use super::stop::{Stop, Stopping};
@@ -289,6 +290,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         board.set_status(|status| status.lead = Lead::Ours(lease));
         let mut keeper = tokio::spawn(keep(self.handle(), ttl, tell));
         let listener = tokio::spawn(poll_shared_store(self.handle()));
+        let node_watcher = tokio::spawn(watch_nodes(self.handle()));
         let sweeper = tokio::spawn(sweep(self.handle(), self.settings.keep));
         let courier = tokio::spawn(deliver(self.handle()));
         let (manager, at_once) = (Arc::clone(&self.manager), self.settings.at_once);
@@ -315,6 +317,7 @@ impl<S: Store + ApiStore + Send + Sync + 'static, C: MonotonicClock> Daemon<S, C
         }
         keeper.abort();
         listener.abort();
+        node_watcher.abort();
         sweeper.abort();
         courier.abort();
         end

@@ -27,6 +27,7 @@ mod lease;
 mod looker;
 mod loop_handle;
 mod metric_watch;
+mod node_watch;
 mod poll;
 mod production;
 mod recorder;

@@ -66,12 +66,12 @@ fn a_machine_that_stays_says_what_kept_it() {
         );
         assert!(kept.ends_with(&end), "{kept}");
     }
-    let kept = of(STILL_SERVES, none);
+    let served = of(STILL_SERVES, none);
     assert!(
-        kept.ends_with(
+        served.ends_with(
             "; its drain was given up at 2026-03-01T11:59:00Z: it was not out of its load balancers by the deadline; it stays, and Poolkeeper retries at 2026-03-01T12:10:00Z"
         ),
-        "{kept}"
+        "{served}"
     );
     let refused = of("OperationNotAllowed", none);
     assert!(
@@ -79,5 +79,12 @@ fn a_machine_that_stays_says_what_kept_it() {
             "; its drain or removal was refused at 2026-03-01T11:59:00Z (OperationNotAllowed), so it stays; Poolkeeper retries at 2026-03-01T12:10:00Z"
         ),
         "{refused}"
+    );
+    let forbidden = kept("Forbidden", Some("nodes \"n\" is forbidden"), none);
+    assert!(
+        forbidden.ends_with(
+            "; its drain was refused at 2026-03-01T11:59:00Z: nodes \"n\" is forbidden; it stays, and Poolkeeper retries at 2026-03-01T12:10:00Z"
+        ),
+        "{forbidden}"
     );
 }

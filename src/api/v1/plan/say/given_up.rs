@@ -1,4 +1,4 @@
-//! Why a drain was given up, or did not begin.
+//! Why a drain was given up or refused, or did not begin.
 
 use crate::api::v1::next_step::keeping_hook;
 use crate::model::cluster::DO_NOT_DISRUPT;
@@ -27,7 +27,8 @@ pub(super) fn given_up(of: &KeyBackOff, hooks: &DrainHooks) -> Option<(&'static 
             let mark = || format!("its node or a pod there has the annotation {DO_NOT_DISRUPT}");
             named.map_or_else(mark, str::to_owned)
         }
-        _ => return None,
+        // The cluster's own words.
+        _ => return Some(("was refused", named?.to_owned())),
     };
     let end = if drain_did_not_begin(Some(code)) { "did not begin" } else { "was given up" };
     Some((end, why))
