@@ -93,8 +93,8 @@ def told(suite, nodes):
             and one["involvedObject"]["name"] in nodes]
 
 
-def without_events(pod, table):
-    """What doctor says of the one right that is missing and holds up nothing."""
+def without_two(pod, table):
+    """What doctor says of the rights that are missing and hold up no drain."""
     files = ["--pool-file", f"/etc/poolkeeper/pools/{MAIN}.yaml", "--settings", "/etc/poolkeeper/settings/poolkeeper.yaml"]
     _, said = pod.execute("poolkeeper", "doctor", *files, "--output", "json")
     cluster, = json.JSONDecoder().raw_decode(said[said.index("{"):])[0]["clusters"]
@@ -102,7 +102,14 @@ def without_events(pod, table):
     notes = [message for outcome, message in found if outcome == "note" and message.startswith("create events is not held")]
     table[f"without {rights.shown(rights.EVENTS)}"] = f"doctor: {notes[0]}" if notes else "nothing"
     lacks = [message for outcome, message in found if outcome not in ("ok", "note")]
-    return [] if notes and not lacks else [f"without the right to tell events doctor says {found}"]
+    is_it = len(lacks) == 1 and lacks[0].startswith("delete nodes is not held")
+    return [] if notes and is_it else [f"without the rights to tell events and to delete nodes doctor says {found}"]
+
+
+def look(pod, nodes):
+    """What the daemon says after a turn: a pool at rest has one every five minutes, and one for each request."""
+    pod.execute("poolkeeper", "retry", MAIN, "--why", "a look")
+    return rights.said(pod, MAIN, nodes)
 
 
 def drain(suite):
@@ -118,8 +125,12 @@ def drain(suite):
     unknown = role.all ^ {*rights.ORDER, rights.WATCH, rights.BUDGETS, rights.DELETE_NODES, rights.EVENTS}
     if unknown:
         return [f"there is no case for the right {rights.shown(right)}" for right in sorted(unknown)]
+    # No cloud controller deletes the node of the machine that goes.
+    stage.kubelets.kept.add(MAIN)
     for at, right in enumerate(rights.ORDER):
-        role.lack([*rights.ORDER[at:], rights.EVENTS])
+        # The first drain that is tried is without the right to know budgets.
+        untold = [rights.EVENTS, rights.DELETE_NODES, *([rights.BUDGETS] if at <= 1 else [])]
+        role.lack([*rights.ORDER[at:], *untold])
         if at == 0:
             pod.start()
             for name in ("startup", "liveness"):
@@ -127,6 +138,7 @@ def drain(suite):
         elif at == 1:
             # No machine is to go before its node is known, and the new list is news to the pool at rest.
             pod.sync()
+            watched.miss(rights.BUDGETS)
         elif rights.ORDER[at - 1] == rights.PATCH:
             # A machine whose node may not be changed is set aside for half an hour.
             code, answer = pod.execute("poolkeeper", "retry", MAIN, "--why", "the right to patch nodes was added")
@@ -134,14 +146,15 @@ def drain(suite):
                 return [f"retry ends with {code}: {answer}"]
         bound = {"patch": rights.PATCH_BOUND, "delete": rights.DELETE_BOUND}.get(right[2], rights.BOUND)
         watched.ask(right, lambda: rights.said(pod, MAIN, nodes), bound)
-    role.lack([rights.EVENTS])
-    wrong = without_events(pod, suite.table)
+    role.lack([rights.EVENTS, rights.DELETE_NODES])
+    wrong = without_two(pod, suite.table)
     gone = lambda: len(stage.emulator.set(MAIN)["instances"]) == 1
     wait("the machine goes once no right is missing that a drain needs", gone, 90, 0.5)
     left = [one["metadata"]["name"] for one in suite.client.list("pods", WORK)["items"]]
     suite.table["drained"] = f"one machine of two; {', '.join(left)} is left"
+    watched.ask(rights.DELETE_NODES, lambda: look(pod, nodes), rights.DELETE_BOUND)
     wrong += [f"it told the event {one['reason']}" for one in told(suite, nodes)]
-    wrong += watched.judge(set(rights.ORDER)) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])
+    wrong += watched.judge({*rights.ORDER, rights.BUDGETS, rights.DELETE_NODES}) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])
     decided = (json.loads(line) for line in pod.log.read_text().splitlines() if '"verb":"drain"' in line)
     first = next(one["machine"] for one in decided if one["message"].startswith("decided"))
     return wrong + (["the machine of the daemon was to go first"] if nodes[0].endswith(first.zfill(6)) else [])

@@ -15,11 +15,11 @@ PATCH = ("", "nodes", "patch")
 ORDER = [("", "nodes", "list"), PATCH, ("", "pods", "list"), ("", "pods/eviction", "create"),
          ("", "pods", "delete"), ("storage.k8s.io", "volumeattachments", "list")]
 WATCH = ("", "nodes", "watch")
-# Only names budgets: drains go on without it.
+# Only names budgets: drains go on without it, and a notice has it.
 BUDGETS = ("policy", "poddisruptionbudgets", "list")
 # Only tells of drains: they go on without it, and doctor has a note.
 EVENTS = ("", "events", "create")
-# No node outlasts its machine here, so it is never needed.
+# For a node that outlasts its machine.
 DELETE_NODES = ("", "nodes", "delete")
 
 
@@ -75,8 +75,7 @@ class Watched:
 
     def ask(self, right, listen, bound=BOUND):
         """Waits until the daemon names it. What it names later counts too, and is shown as that."""
-        began = time.monotonic()
-        self.missed[right] = began
+        began = self.miss(right)
         while right not in self.named and time.monotonic() - began < bound:
             self.hear(listen())
             time.sleep(0.5)
@@ -84,6 +83,9 @@ class Watched:
             return
         first = listen()["explain"].split("\n")[0]
         self.table[f"without {shown(right)}"] = f"nothing for {bound} s; explain: {first}"
+
+    def miss(self, right):
+        return self.missed.setdefault(right, time.monotonic())
 
     def hear(self, places):
         for right, since in list(self.missed.items()):

@@ -83,7 +83,7 @@ class Suite:
             "scaleSet": set_id(name), "adopt": "roll", "replicas": {"owner": "pool", "count": count}, "cluster": "home",
             "model": {"image": image("1.0.0")}, "scaleDown": {"unconfirmed": "allow"},
             "rollout": {"maxSurge": 1, "maxUnavailable": 0, "minReady": "1s", "coalesce": "1s"},
-            "drain": {"ladder": {"evict": "1m", "shorterGrace": "off", "delete": "10m"}},
+            "drain": {"ladder": {"evict": "1m", "shorterGrace": "off", "delete": "10m"}, "nodeDeletion": "10s"},
         }
         azure = {"resourceManager": emulator.url, "authority": emulator.url, "auth": "client-secret",
                  "tenant": emulator.tenant, "clientId": "suite"}
