@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use super::removal::waits_for_its_drain;
 use super::truth::{EndedPod, SentCall, Truth};
 use super::{Case, Notes};
-use crate::model::action::{ActionKind, Target};
-use crate::model::ids::Key;
+use crate::model::action::{ActionKind, RemovalReason, Target};
+use crate::model::ids::{EntryId, Key};
 use crate::model::journal::Entry;
 
 /// Law 3: no node of a machine that lives is deleted. Only pods of a node that an entry of ours drains are ended, and
-/// past their budgets or the wish of their owners only from the step on that the pool file allows for that. Law 10: what
+/// past their budgets or the wish of their owners only from the step on that the pool file allows for that. No drain that
+/// can wait begins on a node whose owner wants it left alone. Law 10: what
 /// others set on nodes stays.
 pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     let strange = truth.pods.ended.iter().filter(|pod| !is_drained(pod, truth.journal));
@@ -22,6 +23,9 @@ pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     let evicted = |pod: &&EndedPod| pod.left_alone && !may_delete(pod, truth.case);
     let wanted = truth.pods.ended.iter().filter(evicted).filter(|_| has_no_rules(truth.case));
     notes.about(3, "ends pods that their owners want left alone", machines(wanted));
+    let disrupted = truth.pods.disrupted.iter().filter(|(entry, key)| can_wait(truth, entry, key));
+    let disrupted = disrupted.map(|(_, key)| key.clone()).collect();
+    notes.about(3, "drains nodes that their owners want left alone", disrupted);
     let living = truth.pods.nodes_deleted.clone();
     notes.about(3, "deletes nodes of machines that live", living);
     let living = truth.pods.ended_living.clone();
@@ -51,6 +55,14 @@ fn is_drained(pod: &EndedPod, journal: &[Entry]) -> bool {
         let names = entry.action.targets().iter().any(|target| target.key() == pod.machine);
         entry.id == mark.entry && entry.verb() == ActionKind::Drain && names
     })
+}
+
+/// Neither did the machine fail, nor did a person ask for it.
+fn can_wait(truth: &Truth, entry: &EntryId, key: &Key) -> bool {
+    let entry = truth.journal.iter().find(|known| known.id == *entry);
+    let mut targets = entry.into_iter().flat_map(|entry| entry.action.targets());
+    let because = targets.find(|target| target.key() == *key).map(|target| target.because);
+    matches!(because, Some(RemovalReason::Outdated | RemovalReason::Surplus))
 }
 
 fn may_delete(pod: &EndedPod, case: &Case) -> bool {

@@ -233,6 +233,7 @@ impl SimStage {
         let (at, now) = (self.now(), self.world.now());
         let ends_living = takes_out(change) && self.runs(vm);
         let begins = self.begins_drain(vm, change);
+        let disrupts = begins && self.is_left_alone(vm);
         let slip = self.slip;
         let Some(cluster) = &mut self.cluster else { return CallOutcome::Lost };
         let foreign =
@@ -265,6 +266,9 @@ impl SimStage {
             if let Some(call) = self.calls.last_mut() {
                 call.hit = if took { vec![Key::new(vm.to_string())] } else { Vec::new() };
                 call.took = took;
+            }
+            if took && disrupts {
+                self.pods.disrupted.push((mark.entry.clone(), Key::new(vm.to_string())));
             }
         }
         match change {
@@ -308,6 +312,12 @@ impl SimStage {
         let node = self.cluster.as_ref().and_then(|cluster| cluster.node(vm));
         let known = node.and_then(|node| node.mark.as_ref());
         known.is_none_or(|known| known.entry != mark.entry)
+    }
+
+    /// Its owner wants it left alone, and no drain of ours has begun.
+    fn is_left_alone(&self, vm: Guid) -> bool {
+        let node = self.cluster.as_ref().and_then(|cluster| cluster.node(vm));
+        node.is_some_and(|node| node.left_alone && node.mark.is_none())
     }
 
     fn try_eviction(&mut self, before: Time, pod: &Pod) -> EvictionTrial {

@@ -36,7 +36,8 @@ impl SimStage {
     pub(super) fn by_cloud(&self, node: ClusterNode) -> ClusterNode {
         let ahead = self.adapter.ahead;
         let since = node.since.map(|since| since.shown_by(ahead));
-        ClusterNode { created: node.created.shown_by(ahead), since, ..node }
+        let do_not_disrupt = node.do_not_disrupt && self.slip != Slip::LeavesNoNodeAlone;
+        ClusterNode { created: node.created.shown_by(ahead), since, do_not_disrupt, ..node }
     }
 
     /// What its nodes say of the machines of a listing, and what a look at their pods would add.

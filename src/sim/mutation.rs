@@ -45,6 +45,8 @@ pub enum Slip {
     DeletesPods,
     /// The wish of owners that their pods are left alone is not seen.
     LeavesNoneAlone,
+    /// Nodes are drained although their owners want them left alone.
+    LeavesNoNodeAlone,
     /// No pod is seen on any node, so each drain ends at once.
     SeesNoPods,
     /// A load balancer that should send traffic again does not.

@@ -125,6 +125,7 @@ fn forgetful() -> Vec<Fault> {
         slip(3, "gives up pods of a machine that runs", Slip::TakesOutLiving, s::stopped_nodes),
         slip(3, "deletes pods past their budgets", Slip::DeletesPods, s::nodes),
         slip(3, "evicts pods to be left alone", Slip::LeavesNoneAlone, s::nodes_left_alone),
+        slip(3, "drains nodes to be left alone", Slip::LeavesNoNodeAlone, s::half_left_alone),
         slip(10, "lifts the cordons of others", Slip::LiftsForeign, s::cordoned_by_others),
         slip(10, "leaves the taint of nodes that wait", Slip::KeepsTaint, s::paused_nodes),
         slip(10, "leaves a machine that runs out of service", Slip::KeepsOut, s::stopped_nodes),

@@ -157,7 +157,15 @@ pub fn nodes_left_alone() -> Scenario {
     scenario
 }
 
-/// The same with many pods, which take long to end.
+/// Half of the nodes are to be left alone, and few have a pod that is.
+pub fn half_left_alone() -> Scenario {
+    let mut scenario = nodes_left_alone();
+    let spec = ClusterSpec { left_alone: 0.5, pods_per_node: 1, ..ClusterSpec::default() };
+    scenario.cluster = Some(spec);
+    scenario
+}
+
+/// A rollout with many pods, which take long to end.
 pub fn stateful_nodes() -> Scenario {
     let mut scenario = rollout();
     let slow = ClusterSpec { pods_per_node: 24, drain_seconds: 90.0, ..ClusterSpec::default() };

@@ -110,7 +110,11 @@ impl Sentence {
 
     /// With times as distances from now.
     pub fn relative(&self, now: Time) -> String {
-        self.written(|text, from, to| {
+        self.written(|text, mut from, mut to| {
+            // Another clock may be ahead of ours.
+            if text.ends_with("since ") {
+                (from, to) = (from.min(now), to.min(now));
+            }
             let is_past = to <= now;
             let is_future = from > now;
             let distances = distances(now, from, to);
@@ -207,6 +211,7 @@ mod tests {
                 "its disk is from 1h ago and 7 wait",
             ),
             ("due by 2026-03-01T11:00:00Z", "due by 1h ago"),
+            ("blocked since 2026-03-01T12:00:01Z", "blocked for 0s"),
             ("flat 2026-03-01T12:00:00Z", "flat 0s ago"),
             ("nothing of 7Z or 2026-03-01", "nothing of 7Z or 2026-03-01"),
             ("", ""),

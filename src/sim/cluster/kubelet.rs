@@ -60,6 +60,9 @@ impl Cluster {
                     self.gone(uid, at);
                 }
             }
+            Due::MayBeDisrupted(vm) => {
+                self.nodes.write(vm, |node| node.left_alone = false);
+            }
             Due::NamespaceEnds => self.namespace_goes(at),
             Due::Swept(uid) => {
                 let grace = self.pods.get(uid).map_or(SECOND, |pod| pod.grace);
@@ -87,9 +90,19 @@ impl Cluster {
             self.make_here(PROXY, vm, at);
         }
         if !self.opening {
+            self.may_be_left_alone(vm, at);
             let mut dice = self.dice.branch("start").branch_number(vm.0 as u64);
             let takes = SECOND + dice.below(STARTS_WITHIN.unsigned_abs()) as Millis;
             self.due.insert((at + takes, Due::Started(vm)));
+        }
+    }
+
+    pub(super) fn may_be_left_alone(&mut self, vm: Guid, at: Millis) {
+        let until = (at + self.spec.blocked_for).min(self.calm_from);
+        let mut dice = self.dice.branch("left alone").branch_number(vm.0 as u64);
+        if at < until && dice.chance(self.spec.left_alone) {
+            self.nodes.write(vm, |node| node.left_alone = true);
+            self.due.insert((until, Due::MayBeDisrupted(vm)));
         }
     }
 

@@ -63,6 +63,8 @@ pub(in crate::sim) struct SimNode {
     pub volumes: u32,
     /// The end of the drain under this mark was told.
     pub told: bool,
+    /// Its owner wants it left alone, as an annotation says.
+    pub left_alone: bool,
     /// Whether a budget blocks a pod of it was drawn.
     pub guard_drawn: bool,
     /// Where it stands among those that take pods.
@@ -154,7 +156,7 @@ impl SimNode {
             cordoned: self.cordoned,
             excluded: self.excluded,
             autoscaler_removes: self.scale_down.is_some(),
-            do_not_disrupt: false,
+            do_not_disrupt: self.left_alone,
             mark: self.mark.clone().map(|mark| Box::new(self.attributed(mark))),
             taints: self.taints(),
             shield: self.shield().map(Box::new),
@@ -235,6 +237,7 @@ impl Nodes {
                 seats: 0,
                 volumes: 0,
                 told: false,
+                left_alone: false,
                 guard_drawn: false,
                 listed: None,
             },

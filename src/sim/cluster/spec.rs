@@ -43,7 +43,7 @@ pub struct ClusterSpec {
     pub strangers: f64,
     /// How likely the cluster-autoscaler begins to remove a node in each minute of the first hours.
     pub autoscaler: f64,
-    /// Share of pods whose owner wants them left alone at first, for as long as a budget blocks.
+    /// Share of pods, and of nodes, whose owner wants them left alone at first, for as long as a budget blocks.
     pub left_alone: f64,
     /// Share of the minutes of the first hours in which the watch of nodes shows nothing new.
     pub stalls: f64,

@@ -32,6 +32,8 @@ pub(super) enum Due {
     GivenUp(Guid),
     /// The pods of a node that is gone are collected.
     Collect(Guid),
+    /// The owner of a node takes back that it is to be left alone.
+    MayBeDisrupted(Guid),
     /// The namespace of the pods without a controller is deleted.
     NamespaceEnds,
     /// The pod of a namespace that is being deleted is deleted.
@@ -132,6 +134,8 @@ impl Cluster {
         self.place_waiting(now);
         self.opening = false;
         self.news.clear();
+        let first: Vec<Guid> = self.nodes.all().map(|(vm, _)| vm).collect();
+        first.into_iter().for_each(|vm| self.may_be_left_alone(vm, now));
         if self.spec.others > 0.0 {
             self.due.insert((now + MINUTE, Due::Others));
         }
