@@ -11,8 +11,7 @@ use crate::model::journal::Entry;
 
 /// Law 3: no node of a machine that lives is deleted. Only pods of a node that an entry of ours drains are ended, and
 /// past their budgets or the wish of their owners only from the step on that the pool file allows for that. No drain that
-/// can wait begins on a node whose owner wants it left alone. Law 10: what
-/// others set on nodes stays.
+/// can wait begins on a node whose owner wants it left alone. Law 10: what others set on nodes stays.
 pub(super) fn ended(truth: &Truth, notes: &mut Notes) {
     let strange = truth.pods.ended.iter().filter(|pod| !is_drained(pod, truth.journal));
     notes.about(3, "ends pods of nodes that no drain of ours marked", machines(strange));

@@ -31,6 +31,8 @@ pub struct Facts {
     pub nodes_unseen: Option<Box<str>>,
     /// The machines whose nodes the cluster-autoscaler is removing.
     pub autoscaler_removes: Vec<InstanceId>,
+    /// The machines that are not seen since new nodes have their ids: these may be of the next machines.
+    pub nodes_anew: Vec<InstanceId>,
     /// The node on which this planner runs.
     pub runs_on: Option<NodeName>,
     /// Why a node that waits did not get its taint, or kept it, in the last turn.

@@ -84,6 +84,8 @@ pub struct FoldResult {
     /// Keys of records that were closed.
     pub closed: Vec<Key>,
     pub changes: Vec<MachineChange>,
+    /// Machines that are not seen: nodes with their ids joined so short a time ago that they may be of the next machines.
+    pub nodes_anew: Vec<InstanceId>,
 }
 
 /// Folds a read into the records, which are in listing order.
@@ -112,6 +114,7 @@ pub fn fold(mut records: Vec<Machine>, look: &Observation<'_>) -> FoldResult {
     let mut folded = FoldResult {
         closed: gone.iter().filter_map(|&i| records.get(i)).map(Machine::key).collect(),
         changes: work.changes,
+        nodes_anew: work.nodes_anew,
         machines: records,
         touched,
     };
@@ -159,11 +162,13 @@ struct Work<'a> {
     /// The pool has no records yet: we have not watched it, so creation times are the best since-times available.
     first_sight: bool,
     changes: Vec<MachineChange>,
+    nodes_anew: Vec<InstanceId>,
 }
 
 impl<'a> Work<'a> {
     fn new(look: &'a Observation<'a>, first_sight: bool) -> Self {
-        Self { look, tombs: Tombs::of(look.tombs), first_sight, changes: Vec::new() }
+        let (changes, nodes_anew) = Default::default();
+        Self { look, tombs: Tombs::of(look.tombs), first_sight, changes, nodes_anew }
     }
 
     fn tell(&mut self, machine: &Machine, what: RecordChange) {
@@ -207,7 +212,7 @@ impl<'a> Work<'a> {
 
     /// The row without a node that joined after the machine's own, which joined at `known`: where the cloud used its id
     /// again and this listing is behind, that node is the next machine's. Nothing tells then how this one is.
-    fn without_next<'r>(&self, known: Option<Time>, row: &'r Instance) -> Cow<'r, Instance> {
+    fn without_next<'r>(&mut self, known: Option<Time>, row: &'r Instance) -> Cow<'r, Instance> {
         let both = known.zip(row.joined);
         let read_at = self.look.inventory.set.read_at;
         let is_next = |known: Time, joined: Time| {
@@ -220,6 +225,9 @@ impl<'a> Work<'a> {
             Condition::Deleting => Condition::Deleting,
             _ => Condition::Unknown,
         };
+        if condition == Condition::Unknown {
+            self.nodes_anew.push(row.id.clone());
+        }
         let (since, node, joined, unreachable_since) = (None, None, None, None);
         Cow::Owned(Instance { condition, since, node, joined, unreachable_since, ..row.clone() })
     }

@@ -156,8 +156,8 @@ fn about_unseen(basis: &Basis, holds: &mut Holds) {
         } else {
             format!("{of} cannot be seen; no machine is removed")
         };
-        let mut why =
-            input.facts.nodes_unseen.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let why = input.facts.nodes_unseen.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let mut why = why + &anew(input);
         match input.facts.autoscaler_removes.len() {
             0 => {}
             left_alone => {
@@ -172,8 +172,17 @@ fn about_unseen(basis: &Basis, holds: &mut Holds) {
             !row.autoscaler_removes(input)
                 && (row.group == CandidateGroup::Unknown || (dark(row) && restores(input, row)))
         };
-        let say = |n| machines(n as i64, "not visible; Poolkeeper waits");
+        let say = |n| machines(n as i64, "not visible; Poolkeeper waits") + &anew(input);
         about(basis, holds, HoldReason::ListingIncomplete, unseen, say, None);
+    }
+}
+
+/// How many are not seen although a node has their ids.
+fn anew(input: &Input) -> String {
+    match input.facts.nodes_anew.len() {
+        0 => String::new(),
+        1 => "; a new node has the id of 1, and may be of another machine until it is a quarter of an hour old".to_owned(),
+        n => format!("; new nodes have the ids of {n}, and may be of other machines until they are a quarter of an hour old"),
     }
 }
 

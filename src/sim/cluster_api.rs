@@ -11,7 +11,7 @@ use crate::model::cluster::{
     Budget, ClusterNode, EvictionTrial, NodeChange, NodeMark, NodeShield, OurTaint, Pod, PodEnd,
     PodEndAnswer,
 };
-use crate::model::ids::{ClusterName, Key, NodeName, PoolName};
+use crate::model::ids::{ClusterName, EntryId, Key, NodeName, PoolName};
 use crate::model::journal::{Refusal, Refused};
 use crate::model::node_event::NodeEvent;
 use crate::model::time::Time;
@@ -262,14 +262,7 @@ impl SimStage {
             self.pods.not_lifted.extend(keys);
         }
         if let (NodeChange::Mark(mark), true) = (change, begins) {
-            self.note_call(&mark.entry, ActionKind::Drain, None);
-            if let Some(call) = self.calls.last_mut() {
-                call.hit = if took { vec![Key::new(vm.to_string())] } else { Vec::new() };
-                call.took = took;
-            }
-            if took && disrupts {
-                self.pods.disrupted.push((mark.entry.clone(), Key::new(vm.to_string())));
-            }
+            self.note_drain(&mark.entry, vm, took, disrupts);
         }
         match change {
             NodeChange::Mark(_) if took => {
@@ -287,6 +280,18 @@ impl SimStage {
                 Err(failure) => refused(failure),
             },
             _ => CallOutcome::Lost,
+        }
+    }
+
+    fn note_drain(&mut self, entry: &EntryId, vm: Guid, took: bool, disrupts: bool) {
+        let key = Key::new(vm.to_string());
+        self.note_call(entry, ActionKind::Drain, None);
+        if let Some(call) = self.calls.last_mut() {
+            call.hit = if took { vec![key.clone()] } else { Vec::new() };
+            call.took = took;
+        }
+        if took && disrupts {
+            self.pods.disrupted.push((entry.clone(), key));
         }
     }
 

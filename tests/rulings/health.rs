@@ -215,6 +215,29 @@ fn what_we_cannot_see_is_no_reason_to_remove() {
     unseen(5).does(None, &[]).says("healthBlind");
     // Some are waited for, and the floor counts them as not serving.
     unseen(2).does(None, &[]).says("listingIncomplete");
+    let anew = |n: usize| {
+        let mut pool = Pool::new(10, "1", "0").old_ready(10).new_ready(1);
+        for machine in pool.machines.iter_mut().take(n) {
+            machine.condition = Condition::Unknown;
+            pool.facts.nodes_anew.push(machine.id.clone());
+        }
+        let turn = pool.plan();
+        let hold = turn.hold("listingIncomplete").or_else(|| turn.hold("healthBlind"));
+        hold.unwrap().message.to_string()
+    };
+    let until = "may be of another machine until it is a quarter of an hour old";
+    assert_eq!(
+        anew(1),
+        format!(
+            "1 machine is not visible; Poolkeeper waits; a new node has the id of 1, and {until}"
+        )
+    );
+    assert!(anew(2).contains("; new nodes have the ids of 2, and may be"), "{}", anew(2));
+    assert!(
+        anew(10).contains("no machine is removed; new nodes have the ids of 10"),
+        "{}",
+        anew(10)
+    );
     // An unseen machine still fills its place.
     assert_eq!(unseen(2).raise(), None);
 }

@@ -19,7 +19,7 @@ pub(super) enum LoopMessage {
     Wake(PoolName),
     /// Another process may have recorded one.
     WakeForOther(PoolName),
-    /// A metric of the pool has another value.
+    /// A metric of the pool has another value, a gate another verdict, or its nodes are known again or no longer.
     News(PoolName),
     /// Show the result of this pool's last turn.
     Show(PoolName, oneshot::Sender<PlanContext>),
@@ -43,6 +43,11 @@ impl LoopHandle {
     /// A metric or a gate of the pool has news. If the queue is full, the pool's next turn finds it.
     pub(super) fn news(&self, pool: &PoolName) {
         let _or_later = self.0.try_send(LoopMessage::News(pool.clone())).is_err();
+    }
+
+    /// The nodes of the pool are known again, or no longer. False: the loop has ended.
+    pub(super) async fn news_of_nodes(&self, pool: PoolName) -> bool {
+        self.0.send(LoopMessage::News(pool)).await.is_ok()
     }
 
     /// Another process may have recorded a request. False: the loop has ended.

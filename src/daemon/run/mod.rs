@@ -12,6 +12,7 @@
 //! | deleting old records | nothing is lost; the daemon retries |
 //! | a metric's query | its last value is used until it is two minutes old; the next query may succeed |
 //! | a gate's measurement | it says nothing; a gate without a verdict never passes |
+//! | whether nodes are known | pools learn it at their next turn |
 //! | a delivery to a webhook | the notice stays in the store and is sent again, for a day |
 //! | a server | the process stops: clients could no longer reach it |
 //!

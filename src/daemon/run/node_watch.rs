@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::ambient::Sleep;
 use crate::daemon::clock::MonotonicClock;
 use crate::daemon::handle::Handle;
 use crate::model::journal::Refused;
@@ -16,33 +15,36 @@ const LOOKS: Span = Span::seconds(2);
 /// Ends with the loop.
 pub(super) async fn watch_nodes<S, C: MonotonicClock>(handle: Arc<Handle<S, C>>) {
     let Handle { clock, production, pools, turns, .. } = &*handle;
-    let clusters = || production.clusters().nodes_known().collect();
-    let news = |cluster: &str| {
-        let specs = Arc::clone(&pools.borrow().specs);
-        for policy in specs.iter().map(|spec| &spec.policy) {
-            if policy.cluster.as_ref().is_some_and(|of| of.as_str() == cluster) {
-                turns.news(&policy.name);
+    let mut known = KnownClusters::default();
+    loop {
+        for cluster in known.changes(production.clusters().nodes_known()) {
+            let specs = Arc::clone(&pools.borrow().specs);
+            for policy in specs.iter().map(|spec| &spec.policy) {
+                let is_its = policy.cluster.as_ref().is_some_and(|of| of.as_str() == cluster);
+                if is_its && !turns.news_of_nodes(policy.name.clone()).await {
+                    return;
+                }
             }
         }
-    };
-    notice(clock, clusters, news).await;
+        clock.sleep_until(clock.now().plus(LOOKS)).await;
+    }
 }
 
-/// Whether the nodes of each cluster that was asked are known, or why not.
-type NodesKnown<'a> = Vec<(&'a str, Result<(), Refused>)>;
+/// Whether the nodes of each cluster were known at the last look.
+#[derive(Debug, Default)]
+struct KnownClusters<'a>(BTreeMap<&'a str, bool>);
 
-async fn notice<'a>(
-    clock: &impl Sleep,
-    clusters: impl Fn() -> NodesKnown<'a>,
-    news: impl Fn(&str),
-) {
-    let mut before: BTreeMap<&str, bool> = BTreeMap::new();
-    loop {
-        for (cluster, known) in clusters() {
+impl<'a> KnownClusters<'a> {
+    /// The clusters whose nodes were known at the last look and are not now, or the other way round.
+    fn changes(
+        &mut self,
+        now: impl Iterator<Item = (&'a str, Result<(), Refused>)>,
+    ) -> Vec<&'a str> {
+        let mut changed = Vec::new();
+        for (cluster, known) in now {
             // The turn that asked a cluster first has its answer.
-            let changed =
-                before.insert(cluster, known.is_ok()).is_some_and(|was| was != known.is_ok());
-            if !changed {
+            let before = self.0.insert(cluster, known.is_ok());
+            if before.is_none_or(|before| before == known.is_ok()) {
                 continue;
             }
             match known {
@@ -52,33 +54,20 @@ async fn notice<'a>(
                     tracing::warn!(cluster, "its nodes are not known: {why}");
                 }
             }
-            news(cluster);
+            changed.push(cluster);
         }
-        clock.sleep_until(clock.now().plus(LOOKS)).await;
+        changed
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
-    use super::super::test_clock::{TestClock, settle};
     use super::*;
-    use crate::ambient::Clock;
     use crate::model::journal::Refusal;
 
-    #[tokio::test]
-    async fn each_change_is_news_once_and_the_first_look_is_none() {
-        let clock = TestClock::new();
-        let asked: Mutex<Vec<(&str, bool)>> = Mutex::default();
-        let told: Mutex<Vec<String>> = Mutex::default();
-        let clusters = || {
-            let asked = asked.lock().unwrap();
-            let known = |known| if known { Ok(()) } else { Err(Refused::plain(Refusal::Unclear)) };
-            asked.iter().map(|(cluster, is)| (*cluster, known(*is))).collect()
-        };
-        let news = |cluster: &str| told.lock().unwrap().push(cluster.to_owned());
-        let mut task = std::pin::pin!(notice(&clock, clusters, news));
+    #[test]
+    fn each_change_is_news_once_and_the_first_look_is_none() {
+        let mut known = KnownClusters::default();
         for (now, changed) in [
             (vec![], vec![]),
             (vec![("prod", true), ("trial", false)], vec![]),
@@ -87,19 +76,9 @@ mod tests {
             (vec![("prod", false), ("trial", true), ("late", true)], vec![]),
             (vec![("prod", true), ("trial", true), ("late", true)], vec!["prod"]),
         ] {
-            asked.lock().unwrap().clone_from(&now);
-            tokio::select! {
-                biased;
-                () = &mut task => unreachable!("it never ends"),
-                () = clock.pass(LOOKS) => {}
-            }
-            tokio::select! {
-                biased;
-                () = &mut task => unreachable!("it never ends"),
-                () = settle() => {}
-            }
-            assert_eq!(*told.lock().unwrap(), changed, "{now:?} at {}", clock.now());
-            told.lock().unwrap().clear();
+            let answer = |known| if known { Ok(()) } else { Err(Refused::plain(Refusal::Unclear)) };
+            let look = now.iter().map(|(cluster, known)| (*cluster, answer(*known)));
+            assert_eq!(known.changes(look), changed, "{now:?}");
         }
     }
 }

@@ -152,7 +152,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
                 Some(message) = messages.recv() => match message {
                     LoopMessage::Wake(pool) => self.wake(&pool, clock.now()),
                     LoopMessage::WakeForOther(pool) => self.wake_if_managed(&pool, clock.now()),
-                    LoopMessage::News(pool) => self.metric_news(&pool, clock.now()),
+                    LoopMessage::News(pool) => self.news(&pool, clock.now()),
                     LoopMessage::Show(pool, show) => self.show(&pool, show),
                 },
                 () = tick(&mut beat) => self.manager.alive(),
@@ -438,7 +438,7 @@ impl<S: Store + Send + Sync + 'static, C: MonotonicClock> Scheduler<S, C> {
         }
     }
 
-    fn metric_news(&mut self, pool: &PoolName, now: Time) {
+    fn news(&mut self, pool: &PoolName, now: Time) {
         if self.managed.get(pool).is_some_and(|managed| !managed.released) {
             self.queue.ask(pool, WakeReason::News(Span::ZERO), now);
         }

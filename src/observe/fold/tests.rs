@@ -243,6 +243,11 @@ fn a_node_that_joins_after_the_machines_own_may_be_that_of_the_next_machine_with
         let goes = see(before, 2_100, node(name, 2_050, Condition::Deleting));
         assert_eq!(now(&goes), (None, Condition::Deleting));
     }
+    let anew = |condition| {
+        let row = node("b", 2_050, condition);
+        fold(known.clone(), &look(&listing(2_100, vec![row]))).nodes_anew.len()
+    };
+    assert_eq!((anew(Condition::Ready), anew(Condition::Deleting)), (1, 0), "why it is not seen");
     // One that was not listed for a while.
     let missing = fold(known.clone(), &look(&listing(1_500, vec![row(2, Condition::Ready)])));
     let others: Vec<Machine> =

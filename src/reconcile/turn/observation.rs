@@ -38,7 +38,7 @@ impl PoolTurn {
         let removed = inventory.instances.iter().filter(|row| row.autoscaler_removes);
         let autoscaler_removes = removed.map(|row| row.id.clone()).collect();
         let facts = Facts { nodes_unseen, autoscaler_removes, ..facts };
-        let facts = self.nodes.tell(facts);
+        let mut facts = self.nodes.tell(facts);
         let tombs = tombs(image.state.as_ref(), image.journal.open());
         let look = Observation {
             inventory: &inventory,
@@ -50,6 +50,7 @@ impl PoolTurn {
             fresh: self.folded.is_none_or(|before| inventory.set.read_at > before),
         };
         let mut folded = fold(std::mem::take(&mut image.machines), &look);
+        facts.nodes_anew = std::mem::take(&mut folded.nodes_anew);
         image.inbox.put_on(&mut folded.machines);
         let mut observed = PoolObservation { inventory, facts, folded, stay_out: Vec::new() };
         observed.find_left_marks(image.journal.open(), now);

@@ -135,7 +135,9 @@ impl Cluster {
         self.opening = false;
         self.news.clear();
         let first: Vec<Guid> = self.nodes.all().map(|(vm, _)| vm).collect();
-        first.into_iter().for_each(|vm| self.may_be_left_alone(vm, now));
+        for vm in first {
+            self.may_be_left_alone(vm, now);
+        }
         if self.spec.others > 0.0 {
             self.due.insert((now + MINUTE, Due::Others));
         }

@@ -50,6 +50,23 @@ fn a_machine_says_which_pod_kept_it() {
 }
 
 #[test]
+fn a_machine_that_is_not_seen_says_that_a_new_node_has_its_id() {
+    let mut input = read(&snapshot(1));
+    let mut planned = planned(&input);
+    planned.report.machines[0].why = MachineReason::NotSeen;
+    let machine = &mut input.machines[0];
+    (machine.condition, machine.since) = (Condition::Unknown, time("2026-03-01T11:58:00Z"));
+    let id = machine.id.clone();
+    let plainly = "not visible since 2026-03-01T11:58:00Z; nothing is done until it is visible";
+    assert_eq!(sentence(&input, &planned, 0), plainly);
+    input.facts.nodes_anew = vec![id];
+    assert_eq!(
+        sentence(&input, &planned, 0),
+        "not visible since 2026-03-01T11:58:00Z: a new node has its id, and may be of another machine until it is a quarter of an hour old"
+    );
+}
+
+#[test]
 fn a_machine_that_stays_says_what_kept_it() {
     let of = |code: &str, hooks| kept(code, None, hooks);
     let none = [None, None];

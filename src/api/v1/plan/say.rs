@@ -171,6 +171,10 @@ impl Say<'_> {
     fn not_seen(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (seen, since) = (self.seen, Rfc3339(self.seen.since));
         match seen.condition {
+            Condition::Unknown if self.input.facts.nodes_anew.contains(&seen.id) => write!(
+                f,
+                "not visible since {since}: a new node has its id, and may be of another machine until it is a quarter of an hour old"
+            ),
             Condition::Unknown => {
                 write!(f, "not visible since {since}; nothing is done until it is visible")
             }

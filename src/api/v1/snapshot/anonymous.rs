@@ -310,6 +310,7 @@ fn of_facts(facts: &Facts, names: &mut SubstituteNames) -> Facts {
         budgets_unread: _,
         nodes_unseen: _,
         autoscaler_removes: _,
+        nodes_anew: _,
         runs_on: _,
         sign_refused: _,
         node_undeleted: _,

@@ -438,6 +438,7 @@ fn facts(wire: &wire::FactKeys<'_>) -> Result<Facts, Fault> {
         drains,
         nodes_unseen: None,
         autoscaler_removes: Vec::new(),
+        nodes_anew: Vec::new(),
         runs_on: None,
         sign_refused: None,
         node_undeleted: None,
