@@ -29,10 +29,18 @@ pub struct GoneMachines {
     pub prefix: String,
     /// They are listed, or our records have them, or a request of ours names them.
     pub known: BTreeSet<String>,
-    /// We deleted them, and a later complete listing lacks them; with the time of our request.
-    pub deleted: BTreeMap<String, Time>,
+    /// We deleted them, and a later complete listing lacks them. Without those that had no node.
+    pub deleted: BTreeMap<String, DeletedMachine>,
     /// How far the cloud's clock is ahead of ours. That of the cluster is most likely the same.
     pub ahead: Skew,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeletedMachine {
+    /// When its node joined, by the cluster's clock.
+    pub joined: Time,
+    /// Since when it was to go. After a crash that may be later than our request.
+    pub asked: Time,
 }
 
 impl GoneMachines {
@@ -57,6 +65,9 @@ impl GoneMachines {
     fn is_deleted(&self, id: &str, node: &ClusterNode) -> bool {
         // An id may be another machine's by now: its node joined after our request, by at least one of the clocks.
         let joined = node.created.max(node.created.told_by(self.ahead));
-        self.deleted.get(id).is_some_and(|asked| asked.since(joined) > CLOCKS)
+        let is_its = |machine: &DeletedMachine| {
+            machine.joined == node.created && machine.asked.since(joined) > CLOCKS
+        };
+        self.deleted.get(id).is_some_and(is_its)
     }
 }

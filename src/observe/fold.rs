@@ -72,6 +72,8 @@ pub struct MachineChange {
     pub key: Key,
     /// Since when we wanted of the machine what we want now.
     pub lifecycle_since: Time,
+    /// When its node joined.
+    pub joined: Option<Time>,
     pub what: RecordChange,
 }
 
@@ -172,9 +174,9 @@ impl<'a> Work<'a> {
     }
 
     fn tell(&mut self, machine: &Machine, what: RecordChange) {
-        let (id, key, lifecycle_since) =
-            (machine.id.clone(), machine.key(), machine.lifecycle_since);
-        self.changes.push(MachineChange { id, key, lifecycle_since, what });
+        let (id, key) = (machine.id.clone(), machine.key());
+        let Machine { lifecycle_since, joined, .. } = *machine;
+        self.changes.push(MachineChange { id, key, lifecycle_since, joined, what });
     }
 
     fn turn_to(&mut self, machine: &mut Machine, to: Condition, since: Time) {

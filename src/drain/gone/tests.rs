@@ -2,7 +2,7 @@ use super::*;
 use crate::drain::nodes::{Nodes, node, ready};
 use crate::drain::samples::at;
 use crate::model::cluster::{NodeMark, NodeReady, NodeTaints, OutTaint};
-use crate::model::gone::GoneMachines;
+use crate::model::gone::{DeletedMachine, GoneMachines};
 use crate::model::ids::{ClusterName, EntryId};
 use crate::model::time::{Skew, Span};
 
@@ -24,9 +24,11 @@ fn silent(name: &str, id: &str, pool: Option<&str>) -> ClusterNode {
     }
 }
 
-fn machines(known: &[&str], deleted: &[&str]) -> GoneMachines {
+/// Of each that was deleted, the second in which its node joined.
+fn machines(known: &[&str], deleted: &[(&str, i64)]) -> GoneMachines {
     let known = known.iter().map(|id| (*id).to_owned()).collect();
-    let deleted = deleted.iter().map(|id| ((*id).to_owned(), at(950))).collect();
+    let machine = |joined| DeletedMachine { joined: at(joined), asked: at(950) };
+    let deleted = deleted.iter().map(|(id, joined)| ((*id).to_owned(), machine(*joined))).collect();
     GoneMachines { prefix: "azure:///set/".into(), known, deleted, ahead: Skew::NONE }
 }
 
@@ -53,6 +55,10 @@ fn a_node_goes_once_its_machine_has_been_gone_for_long() {
             silent("of-others", "3", Some("other")),
             silent("strange", "4", None),
             ClusterNode { created: at(951), ..silent("of-the-next-with-this-id", "7", None) },
+            ClusterNode {
+                created: at(900),
+                ..silent("of-the-next-before-a-late-request", "10", None)
+            },
             ClusterNode { created: at(940), ..silent("perhaps-of-the-next", "8", None) },
             ClusterNode { created: at(939), ..silent("of-the-machine", "9", None) },
             silent("listed", "5", Some("web")),
@@ -60,7 +66,9 @@ fn a_node_goes_once_its_machine_has_been_gone_for_long() {
         ],
         ..Nodes::default()
     };
-    let seen = machines(&["5"], &["2", "5", "6", "7", "8", "9"]);
+    let early = [("2", 0), ("5", 0), ("6", 0)];
+    let late = [("7", 951), ("8", 940), ("9", 939), ("10", 800)];
+    let seen = machines(&["5"], &[&early[..], &late].concat());
     let gone = GoneSince::default();
     assert_eq!(turn(&gone, &nodes, &seen, 2_000).0, [""; 0]);
     assert_eq!(turn(&gone, &nodes, &seen, 2_059).0, [""; 0]);
@@ -92,7 +100,7 @@ fn a_node_of_a_clock_that_is_behind_may_be_the_next_machines() {
     };
     // Our request was at the 950th second, and by our clock the node joined at the 1,000th.
     for (ahead, asked) in [(-100, vec![]), (0, vec!["delete next"]), (100, vec!["delete next"])] {
-        let seen = GoneMachines { ahead: Skew::seconds(ahead), ..machines(&[], &["1"]) };
+        let seen = GoneMachines { ahead: Skew::seconds(ahead), ..machines(&[], &[("1", 900)]) };
         let gone = GoneSince::default();
         let _first = turn(&gone, &nodes, &seen, 2_000);
         assert_eq!(turn(&gone, &nodes, &seen, 2_300).0, asked, "{ahead} s");

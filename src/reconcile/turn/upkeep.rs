@@ -7,7 +7,7 @@ use super::{Turn, TurnEnvironment, UNSETTLED_LOOKS_AGAIN};
 use crate::act::{ChangeCluster, GoneRequest, SignsOutcome, SignsRequest};
 use crate::ambient::Clock;
 use crate::memory::Lease;
-use crate::model::gone::{GoneMachines, provider_prefix};
+use crate::model::gone::{DeletedMachine, GoneMachines, provider_prefix};
 use crate::model::ids::{InstanceId, PoolName};
 use crate::model::plan::{Decision, Facts};
 use crate::model::policy::Policy;
@@ -26,12 +26,12 @@ pub(super) struct NodeUpkeep {
     /// Why a node whose machine is gone was not deleted.
     undeleted: Option<Box<str>>,
     /// Machines that we deleted. A process that lost them goes by the marks on nodes alone.
-    deleted: BTreeMap<InstanceId, DeletedMachine>,
+    deleted: BTreeMap<InstanceId, GoneMachine>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct DeletedMachine {
-    asked: Time,
+struct GoneMachine {
+    machine: DeletedMachine,
     /// When a listing showed that it is gone.
     gone: Time,
 }
@@ -84,18 +84,22 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         let closed = RecordChange::Closed(CloseReason::Deleted);
         let gone = self.observed.folded.changes.iter().filter(|change| change.what == closed);
         let deleted = &mut self.nodes.deleted;
-        deleted.extend(gone.map(|change| {
-            let asked = change.lifecycle_since;
-            (change.id.clone(), DeletedMachine { asked, gone: now })
-        }));
-        deleted.retain(|_, machine| now.since(machine.gone) < REMEMBERED);
+        for change in gone {
+            // An earlier machine with this id is no longer meant.
+            deleted.remove(&change.id);
+            if let Some(joined) = change.joined {
+                let machine = DeletedMachine { joined, asked: change.lifecycle_since };
+                deleted.insert(change.id.clone(), GoneMachine { machine, gone: now });
+            }
+        }
+        deleted.retain(|_, of| now.since(of.gone) < REMEMBERED);
         let (cluster, after) = (self.policy.cluster.as_ref(), self.policy.drain.nodes.deletion);
         let (Some(cluster), Some(after)) = (cluster, after) else { return };
         let orchestration = self.observed.inventory.set.orchestration;
         let prefix = provider_prefix(&self.policy.scale_set, orchestration);
         let Some(prefix) = prefix.filter(|_| self.sees_all()) else { return };
         let deleted = self.nodes.deleted.iter();
-        let deleted = deleted.map(|(id, machine)| (lower(id), machine.asked)).collect();
+        let deleted = deleted.map(|(id, gone)| (lower(id), gone.machine)).collect();
         let known = self.known();
         let ahead = self.observed.facts.clock_ahead.unwrap_or_default();
         let machines = GoneMachines { prefix, known, deleted, ahead };
