@@ -161,7 +161,7 @@ impl Sky {
             protection: if self.protected { Protection::All } else { Protection::None },
             workloads: 0,
             node: vm.node.then(|| NodeName::new(&vm.name)),
-            joined: None,
+            joined: vm.node.then(|| vm.created.plus(BOOT)),
             unreachable_since: None,
             marked: false,
             autoscaler_removes: false,
