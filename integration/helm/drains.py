@@ -8,7 +8,7 @@ import traceback
 
 import rights
 from chart import CHART
-from control import free_ports, wait
+from control import Failed, free_ports, wait
 from pod import Pod
 from suite import UNWATCHED, MAIN, RELEASE
 
@@ -16,6 +16,8 @@ import house
 
 # Where the pods are that are evicted.
 WORK = "work"
+# The code of a command that was answered, and there was nothing to do.
+NOTHING_TO_DO = 11
 
 
 class Unwatched(threading.Thread):
@@ -93,7 +95,7 @@ def told(suite, nodes):
             and one["involvedObject"]["name"] in nodes]
 
 
-def without_two(pod, table):
+def what_doctor_says(pod, table):
     """What doctor says of the rights that are missing and hold up no drain."""
     files = ["--pool-file", f"/etc/poolkeeper/pools/{MAIN}.yaml", "--settings", "/etc/poolkeeper/settings/poolkeeper.yaml"]
     _, said = pod.execute("poolkeeper", "doctor", *files, "--output", "json")
@@ -108,8 +110,14 @@ def without_two(pod, table):
 
 def look(pod, nodes):
     """What the daemon says after a turn: a pool at rest has one every five minutes, and one for each request."""
-    pod.execute("poolkeeper", "retry", MAIN, "--why", "a look")
+    retry(pod, "the suite looks", (0, NOTHING_TO_DO))
     return rights.said(pod, MAIN, nodes)
+
+
+def retry(pod, why, codes):
+    code, answer = pod.execute("poolkeeper", "retry", MAIN, "--why", why)
+    if code not in codes:
+        raise Failed(f"retry ends with {code}: {answer}")
 
 
 def drain(suite):
@@ -129,8 +137,8 @@ def drain(suite):
     stage.kubelets.kept.add(MAIN)
     for at, right in enumerate(rights.ORDER):
         # The first drain that is tried is without the right to know budgets.
-        untold = [rights.EVENTS, rights.DELETE_NODES, *([rights.BUDGETS] if at <= 1 else [])]
-        role.lack([*rights.ORDER[at:], *untold])
+        budgets = [rights.BUDGETS] if at <= 1 else []
+        role.lack([*rights.ORDER[at:], *budgets, rights.EVENTS, rights.DELETE_NODES])
         if at == 0:
             pod.start()
             for name in ("startup", "liveness"):
@@ -141,20 +149,20 @@ def drain(suite):
             watched.miss(rights.BUDGETS)
         elif rights.ORDER[at - 1] == rights.PATCH:
             # A machine whose node may not be changed is set aside for half an hour.
-            code, answer = pod.execute("poolkeeper", "retry", MAIN, "--why", "the right to patch nodes was added")
-            if code != 0:
-                return [f"retry ends with {code}: {answer}"]
+            retry(pod, "the right to patch nodes was added", (0,))
         bound = {"patch": rights.PATCH_BOUND, "delete": rights.DELETE_BOUND}.get(right[2], rights.BOUND)
-        watched.ask(right, lambda: rights.said(pod, MAIN, nodes), bound)
+        for one in [right, *([rights.BUDGETS] if at == 1 else [])]:
+            watched.ask(one, lambda: rights.said(pod, MAIN, nodes), bound)
     role.lack([rights.EVENTS, rights.DELETE_NODES])
-    wrong = without_two(pod, suite.table)
+    wrong = what_doctor_says(pod, suite.table)
     gone = lambda: len(stage.emulator.set(MAIN)["instances"]) == 1
     wait("the machine goes once no right is missing that a drain needs", gone, 90, 0.5)
     left = [one["metadata"]["name"] for one in suite.client.list("pods", WORK)["items"]]
     suite.table["drained"] = f"one machine of two; {', '.join(left)} is left"
     watched.ask(rights.DELETE_NODES, lambda: look(pod, nodes), rights.DELETE_BOUND)
     wrong += [f"it told the event {one['reason']}" for one in told(suite, nodes)]
-    wrong += watched.judge({*rights.ORDER, rights.BUDGETS, rights.DELETE_NODES}) + ([] if len(left) == 1 else [f"after one drain there are the pods {left}"])
+    wrong += watched.judge({*rights.ORDER, rights.BUDGETS, rights.DELETE_NODES})
+    wrong += [] if len(left) == 1 else [f"after one drain there are the pods {left}"]
     decided = (json.loads(line) for line in pod.log.read_text().splitlines() if '"verb":"drain"' in line)
     first = next(one["machine"] for one in decided if one["message"].startswith("decided"))
     return wrong + (["the machine of the daemon was to go first"] if nodes[0].endswith(first.zfill(6)) else [])

@@ -2,7 +2,6 @@
 and the service account's token that a kubelet would give it."""
 
 import base64
-import json
 import os
 import pathlib
 import re
@@ -31,7 +30,7 @@ class Pod:
         self.node = node
         self.program, self.spec = stage.program, deployment["spec"]["template"]["spec"]
         self.container = self.spec["containers"][0]
-        self.root, self.log, self.begun, self.process = home / "root", home / "daemon.log", 0, None
+        self.root, self.log, self.process = home / "root", home / "daemon.log", None
         self.root.mkdir(parents=True)
         for name, to in LINKS.items():
             (self.root / name).symlink_to(to)
@@ -112,7 +111,6 @@ class Pod:
         return "\n".join(lines)
 
     def start(self):
-        self.begun = self.log.stat().st_size if self.log.exists() else 0
         space = ["unshare", "--mount"] if IS_ROOT else ["unshare", "--user", "--map-root-user", "--mount"]
         command = [*space, "bash", "-c", self.script()]
         with open(self.log, "ab") as log:
@@ -121,13 +119,6 @@ class Pod:
     def must_run(self):
         if self.process.poll() is not None:
             raise Failed(f"the daemon ended by itself with {self.process.returncode}: {self.log.read_text()[-2000:]}")
-
-    def said(self):
-        """The messages of its log since its last start."""
-        with open(self.log, "rb") as log:
-            log.seek(self.begun)
-            lines = log.read().decode(errors="replace").splitlines()
-        return [json.loads(line)["message"] for line in lines if line.startswith("{") and line.endswith("}")]
 
     def execute(self, *command, seconds=60):
         """As `kubectl exec` does. The code, and what it prints."""

@@ -55,10 +55,9 @@ class Role:
 
 
 def said(pod, pool, nodes):
-    """By the place: what a person reads who asks why the pool waits, also for the machine of each of its nodes; and what
-    the log says, since the last start."""
+    """What a person reads who asks why the pool waits, also for the machine of each of its nodes."""
     words = [("explain", pool), ("get", pool, "status"), *(("explain", pool, node) for node in nodes)]
-    return {"explain": "".join(pod.execute("poolkeeper", *one)[1] for one in words), "log": "\n".join(pod.said())}
+    return "".join(pod.execute("poolkeeper", *one)[1] for one in words)
 
 
 def names(text, right):
@@ -71,7 +70,7 @@ class Watched:
     """Waits for the daemon's word, and keeps what it was."""
 
     def __init__(self, table):
-        self.table, self.named, self.missed = table, {}, {}
+        self.table, self.named, self.missed = table, set(), {}
 
     def ask(self, right, listen, bound=BOUND):
         """Waits until the daemon names it. What it names later counts too, and is shown as that."""
@@ -81,20 +80,20 @@ class Watched:
             time.sleep(0.5)
         if right in self.named:
             return
-        first = listen()["explain"].split("\n")[0]
+        first = listen().split("\n")[0]
         self.table[f"without {shown(right)}"] = f"nothing for {bound} s; explain: {first}"
 
     def miss(self, right):
+        """From now on the daemon lacks it. When that began."""
         return self.missed.setdefault(right, time.monotonic())
 
-    def hear(self, places):
-        for right, since in list(self.missed.items()):
-            for place, text in places.items():
-                sentence = names(text, right)
-                if sentence and right not in self.named:
-                    self.named[right] = place
-                    self.table[f"without {shown(right)}"] = f"{time.monotonic() - since:.0f} s, {place}: {sentence}"
+    def hear(self, text):
+        for right, since in self.missed.items():
+            sentence = names(text, right)
+            if sentence and right not in self.named:
+                self.named.add(right)
+                self.table[f"without {shown(right)}"] = f"{time.monotonic() - since:.0f} s: {sentence}"
 
     def judge(self, wants):
-        silent = sorted(wants - set(self.named))
+        silent = sorted(wants - self.named)
         return [f"the daemon does not name a missing right: {shown(right)}" for right in silent]

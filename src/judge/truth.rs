@@ -69,7 +69,7 @@ pub struct EndedPod {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PodEffects {
     pub ended: Vec<EndedPod>,
-    /// Machines whose drain began by this entry although the owners of their nodes wanted these left alone.
+    /// Entries that began to drain a machine although the owner of its node wanted it left alone.
     pub disrupted: Vec<(EntryId, Key)>,
     /// Machines on whose nodes others had set something, a cordon or a sign, and we took it away.
     pub lifted: Vec<Key>,

@@ -63,7 +63,8 @@ impl GoneMachines {
     }
 
     fn is_deleted(&self, id: &str, node: &ClusterNode) -> bool {
-        // An id may be another machine's by now: its node joined after our request, by at least one of the clocks.
+        // An id may be another machine's by now. A listing that is behind may even have shown the node of that one as its
+        // own; then it joined after our request, by at least one of the clocks.
         let joined = node.created.max(node.created.told_by(self.ahead));
         let is_its = |machine: &DeletedMachine| {
             machine.joined == node.created && machine.asked.since(joined) > CLOCKS

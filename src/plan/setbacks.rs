@@ -53,7 +53,7 @@ struct Try<'a> {
     now: bool,
     /// The machine returns to service for a long wait, of at least this span.
     aside: Option<Span>,
-    /// It is a drain: its cluster says what keeps it, of each machine something else.
+    /// What a cluster says of a drain is about this machine alone, so it is kept.
     of_drain: bool,
 }
 

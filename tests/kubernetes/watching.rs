@@ -149,7 +149,7 @@ async fn where_the_watch_is_forbidden_no_list_stands_in_for_it() {
         false => list(10, "", &[node("n1", 1)]),
     })
     .await;
-    assert_eq!(rig.clusters.nodes_known().count(), 0, "nobody asked it");
+    assert_eq!(rig.clusters.nodes_known().count(), 0, "no turn asked it yet");
     assert_eq!(rig.table().await, ["n1@1"]);
     let known = || rig.clusters.nodes_known().next().unwrap().1;
     until(async || rig.asked().len() == 2).await;

@@ -53,9 +53,8 @@ fn where_the_cluster_refuses_the_drain_the_hold_repeats_its_words() {
     let (code, message) = (Some("Forbidden".into()), Some(say.into()));
     let outcome =
         EntryOutcome::Refused(Refused { code, message, ..Refused::plain(Refusal::Forbidden) });
-    let (at, phase) =
-        (nodes().now.minus(Span::seconds(5)), |at| Phase::Ended { at, accepted: None, outcome });
-    let pool = nodes().drain_entry("o1", RemovalReason::Outdated, Span::seconds(6), phase(at));
+    let phase = Phase::Ended { at: nodes().now.minus(Span::seconds(5)), accepted: None, outcome };
+    let pool = nodes().drain_entry("o1", RemovalReason::Outdated, Span::seconds(6), phase);
     let turn = pool.plan();
     let mut next = pool.after(&turn, Span::seconds(10));
     next.open.clear();

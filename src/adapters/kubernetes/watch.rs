@@ -177,8 +177,13 @@ async fn round(link: &Link, nodes: &WatchedNodes, progress: &mut Progress) -> Re
         escaped(from),
     );
     let opened = link.stream(Ask::read(ClusterCall::Watch, &path)).await;
-    let is_forbidden = matches!(&opened, Err(CallFault::Answered(status)) if status.code == 403);
-    let was_forbidden = std::mem::replace(&mut progress.forbidden, is_forbidden);
+    let was_forbidden = progress.forbidden;
+    progress.forbidden = match &opened {
+        Ok(_) => false,
+        Err(CallFault::Answered(status)) => status.code == 403,
+        // No answer says nothing of the right.
+        Err(_) => was_forbidden,
+    };
     let body = opened?;
     if was_forbidden && !trusted {
         // What happened meanwhile is listed first.

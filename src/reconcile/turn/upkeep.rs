@@ -85,7 +85,7 @@ impl<W: TurnEnvironment> Turn<'_, W> {
         let gone = self.observed.folded.changes.iter().filter(|change| change.what == closed);
         let deleted = &mut self.nodes.deleted;
         for change in gone {
-            // An earlier machine with this id is no longer meant.
+            // An earlier machine may have had this id.
             deleted.remove(&change.id);
             if let Some(joined) = change.joined {
                 let machine = DeletedMachine { joined, asked: change.lifecycle_since };

@@ -51,6 +51,13 @@ fn moved(second: i64, entry: &str, verb: ActionKind, step: JournalStep, code: &s
     (second, event, EventDetail { step: Some(step), code, ..EventDetail::default() })
 }
 
+/// The message as the executor writes it.
+fn with_words((second, event, detail): Line) -> Line {
+    let HistoryEvent::Moved { entry, verb, .. } = event else { panic!("{event:?}") };
+    let message = "refused: forbidden (Forbidden): \"you may not patch nodes\"".into();
+    (second, HistoryEvent::Moved { entry, verb, message }, detail)
+}
+
 fn held(second: i64, reason: HoldReason) -> Line {
     plain(second, HistoryEvent::Held { reason, message: reason.meaning().into() })
 }
@@ -233,6 +240,8 @@ fn a_refusal_names_who_refused_what_and_its_code() {
         moved(11, "e2", Drain, JournalStep::Refused, STILL_SERVES),
         decided(12, Drain, &["9"], RemovalReason::Surplus),
         moved(13, "e2", Drain, JournalStep::Refused, HOOK_KEEPS),
+        decided(14, Drain, &["10"], RemovalReason::Surplus),
+        with_words(moved(15, "e2", Drain, JournalStep::Refused, "Forbidden")),
         held(9, HoldReason::RemovalRefused),
         held(9, HoldReason::GateFailed),
     ];
@@ -249,6 +258,7 @@ fn a_refusal_names_who_refused_what_and_its_code() {
             "waits: A gate fails.",
             "the drain of 8 was given up: the machine was not out of its load balancers by the deadline",
             "the drain of 9 was given up: a webhook refused, or did not agree by the deadline",
+            "the cluster refused the drain of 10: Forbidden (you may not patch nodes)",
         ]
     );
 }
